@@ -1,0 +1,58 @@
+// Handles for requests that the other side names: an index and a generation, so that a stale or invented handle finds nothing.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "headers.hpp"
+
+namespace overlap::speculative {
+
+/// Maps handles to objects. Never trusts a handle from the wire; owns nothing.
+template <class T>
+class HandleTable {
+ public:
+  /// @returns  a handle, never 0 and not given out again before 2^32 others of its slot
+  [[nodiscard]] Handle add(T& object) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::uint32_t>(slots_.size()));
+      slots_.push_back({nullptr, 0});
+      free_.reserve(slots_.capacity());  // so that remove() never allocates
+    }
+    const std::uint32_t index = free_.back();
+    free_.pop_back();
+    Slot& slot = slots_[index];
+    slot.object = &object;
+    if (++slot.generation == 0) slot.generation = 1;
+    ++used_;
+    return Handle{slot.generation} << 32U | index;
+  }
+
+  /// @returns  the object, or nullptr for a handle that is stale or was never given out
+  [[nodiscard]] T* find(Handle handle) const noexcept {
+    const auto index = static_cast<std::uint32_t>(handle);
+    if (index >= slots_.size()) return nullptr;
+    const Slot& slot = slots_[index];
+    return slot.generation == handle >> 32U ? slot.object : nullptr;
+  }
+
+  void remove(Handle handle) noexcept {
+    const auto index = static_cast<std::uint32_t>(handle);
+    slots_[index].object = nullptr;
+    free_.push_back(index);
+    --used_;
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return used_; }
+
+ private:
+  struct Slot {
+    T* object;
+    std::uint32_t generation;
+  };
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace overlap::speculative

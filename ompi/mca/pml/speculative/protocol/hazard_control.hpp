@@ -1,0 +1,63 @@
+// Hazard control: which RTR is for which send. Two policies behind one interface (docs/design/hazard-control.md).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "communicator.hpp"
+#include "counters.hpp"
+#include "headers.hpp"
+
+namespace overlap::speculative {
+
+enum class HazardPolicy : std::uint8_t {
+  envelope_sequence,  ///< an RTR names the message it is for
+  eager_flag,         ///< the paper's: counts, Eager-flag, stop-RTR and resume-RTR (P1.6 to P1.9)
+};
+
+/// What a rendezvous send does.
+struct Start {
+  bool use_rtr = false;
+  KeptRtr rtr;              ///< when use_rtr
+  std::uint8_t flags = 0;   ///< of the RTS otherwise
+  std::uint16_t epoch = 0;  ///< hazard_epoch of the RTS
+};
+
+/// The sender's half decides over RTRs; the receiver's half over acknowledgements. Stateless: all state is in the envelopes.
+class HazardControl {
+ public:
+  virtual ~HazardControl() = default;
+
+  // At the sender. Sequence numbers are already taken: `sequence` is the one of the send in question.
+  /// An eager message of this envelope goes out. Called only while peer.watch_eager.
+  virtual void eager_sent(Peer& peer, std::int32_t tag) = 0;
+  /// A rendezvous message goes out: with an RTR or by RTS. @param length_bytes  of the message
+  virtual Start rendezvous_starts(Peer& peer, SendEnvelope& envelope, std::uint64_t length_bytes) = 0;
+  /// @param memory  what the RTR describes, key included
+  virtual void rtr_arrived(Peer& peer, SendEnvelope& envelope, const RtrHeader& rtr, const RemoteMemory& memory) = 0;
+  virtual void rts_ack_arrived(Peer& peer, SendEnvelope& envelope, const RtsAckHeader& ack) = 0;
+  /// The receiver takes its RTRs back.
+  void revoke_arrived(Peer& peer, SendEnvelope& envelope) { drop_kept(peer, envelope); }
+
+  // At the receiver.
+  /// An RTS has arrived, in order, before it is matched.
+  virtual void rts_arrived(ReceiveEnvelope& envelope, std::uint8_t flags) = 0;
+  /// Does the match of this RTS ask for an RTS-ACK? @param rtr_out  the receive has sent an RTR
+  [[nodiscard]] virtual bool wants_rts_ack(std::uint8_t rts_flags, bool rtr_out) const = 0;
+  /// Does every eager send concern this policy (and so peer.watch_eager stay set)?
+  [[nodiscard]] virtual bool watches_every_eager() const = 0;
+
+ protected:
+  HazardControl(Counters& counters, EnvelopeBound bound) : counters_(counters), bound_(bound) {}
+  void keep(Peer& peer, SendEnvelope& envelope, KeptRtr rtr);
+  void drop_front(Peer& peer, SendEnvelope& envelope, bool wasted);
+  void drop_kept(Peer& peer, SendEnvelope& envelope);
+
+  Counters& counters_;
+  EnvelopeBound bound_;
+};
+
+/// @param bound  of each peer's envelope tables
+[[nodiscard]] std::unique_ptr<HazardControl> make_hazard_control(HazardPolicy policy, Counters& counters, EnvelopeBound bound);
+
+}  // namespace overlap::speculative

@@ -1,0 +1,203 @@
+// The receiver's half of the protocol: posting, matching, RTRs, cancelling.
+#include <algorithm>
+#include <cassert>
+
+#include "protocol.hpp"
+#include "protocol_emit.hpp"
+
+namespace overlap::speculative {
+namespace {
+
+// The index of an RTR has 16 bits; so many RTRs of one envelope are never useful anyway.
+constexpr std::uint32_t offers_max = 4096;
+
+constexpr bool rtr_is_out(ReceiveState state) noexcept {
+  return state == ReceiveState::offered || state == ReceiveState::revoking;
+}
+
+}  // namespace
+
+Arrived* Protocol::post_receive(Communicator& comm, ReceiveOp& op) {
+  assert(op.state == ReceiveState::idle);
+  op.length_bytes = 0;
+  op.arrived_bytes = 0;
+  op.data_done = false;
+  if (Arrived* message = comm.find_unexpected(op.source, op.tag)) {
+    take(*message);
+    return receive_taken(*message, op);
+  }
+  comm.post(op);
+  op.state = ReceiveState::queued;
+  counters_.posted_queue_max = std::max(counters_.posted_queue_max, comm.posted_count);
+  if (op.speculate && config_.speculation && op.source != any_source && op.tag != any_tag) try_offer(op);
+  return nullptr;
+}
+
+Arrived* Protocol::receive_taken(Arrived& message, ReceiveOp& op) {
+  if (message.kind == Kind::rts) {
+    match_rts(op, message);
+    Arrived::destroy(&message);
+    return nullptr;
+  }
+  set_matched(op, *message.peer, message.tag, message.length_bytes);
+  if (message.kind == Kind::eager_sync) emit_targeted(*message.peer, Kind::sync_ack, 0, message.send);
+  return &message;
+}
+
+Arrived* Protocol::probe(Communicator& comm, std::int32_t source, std::int32_t tag) noexcept {
+  return comm.find_unexpected(source, tag);
+}
+
+void Protocol::take(Arrived& message) {
+  message.peer->comm->take(message);
+  if (message.kind == Kind::rts) acknowledge_match(message, false);
+}
+
+void Protocol::set_matched(ReceiveOp& op, Peer& peer, std::int32_t tag, std::uint64_t length_bytes) {
+  op.peer = &peer;
+  op.matched_source = peer.rank;
+  op.matched_tag = tag;
+  op.length_bytes = length_bytes;
+}
+
+/// A posted receive gets an eager message: it leaves its queue; the caller delivers and completes.
+void Protocol::match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag, std::uint64_t length_bytes) {
+  peer.comm->unpost(op);
+  if (rtr_is_out(op.state)) [[unlikely]] note_misprediction(peer, tag);
+  if (op.handle != 0) [[unlikely]] {
+    receives_.remove(op.handle);
+    op.handle = 0;
+  }
+  op.state = ReceiveState::idle;
+  set_matched(op, peer, tag, length_bytes);
+}
+
+/// A receive, already out of its queue, gets an RTS.
+void Protocol::match_rts(ReceiveOp& op, Arrived& rts) {
+  set_matched(op, *rts.peer, rts.tag, rts.length_bytes);
+  op.send = rts.send;
+  op.source_memory = rts.source_memory;
+  if (op.take_bytes() == 0) {
+    advance(op, ReceiveEvent::rts_nothing);
+    return;
+  }
+  if (op.handle == 0) op.handle = receives_.add(op);
+  advance(op, ReceiveEvent::rts);
+}
+
+void Protocol::acknowledge_match(const Arrived& message, bool rtr_out) {
+  if (!config_.speculation || !hazard_->wants_rts_ack(message.flags, rtr_out)) return;
+  RtsAckHeader ack{};
+  ack.head = reverse_head(Kind::rts_ack, *message.peer, message.tag);
+  ack.head.flags = message.flags & flag::hazard_stop;
+  ack.hazard_epoch = message.hazard_epoch;
+  ++counters_.rts_ack_sent;
+  counters_.extra_control_bytes += sizeof ack;
+  emit_control(*message.peer, ack);
+}
+
+void Protocol::note_misprediction(Peer& peer, std::int32_t tag) {
+  ReceiveEnvelope* envelope = peer.receive_envelopes.find(tag);
+  if (envelope == nullptr || ++envelope->mispredictions < config_.mispredictions_max || envelope->muted) return;
+  envelope->muted = true;
+  ++counters_.mutes;
+}
+
+// RTRs -----------------------------------------------------------------------------------------------------------------------
+
+bool Protocol::may_offer(const ReceiveOp& op, const ReceiveEnvelope& envelope) const noexcept {
+  return op.speculate && op.capacity_bytes >= config_.rtr_min_bytes && op.peer->incarnation_known && !envelope.hazard_stopped &&
+         !envelope.adaptation_stopped && !envelope.muted && envelope.revokes_out == 0;
+}
+
+/// Send an RTR for a queued receive of an exact envelope, unless one of the rules speaks against it (P1.7, P1.9, P1.11).
+void Protocol::try_offer(ReceiveOp& op) {
+  Peer& peer = *op.peer;
+  ReceiveEnvelope* envelope = peer.receive_envelopes.get(op.tag, config_.envelopes);
+  if (envelope == nullptr || !may_offer(op, *envelope)) return;
+  // A receive for several envelopes may take the message first, wherever it stands in the queue before this one.
+  if (peer.comm->wildcard_matches(peer, op.tag)) return;
+  ReceiveOp* before = peer.posted.find_before(op);
+  if (before != nullptr && before->state != ReceiveState::offered) return;
+  op.position = before == nullptr ? 0 : before->position + 1;
+  const std::uint32_t index = op.position - peer.posted.find(op.tag)->position;
+  if (index >= offers_max) return;
+  if (op.handle == 0) op.handle = receives_.add(op);
+  advance(op, ReceiveEvent::offer);
+}
+
+/// The sender has dropped every RTR of the envelope: the receives that are still posted offer anew, in order.
+void Protocol::offer_again(Peer& peer, std::int32_t tag) {
+  for (ReceiveOp* op = peer.posted.find(tag); op != nullptr; op = peer.posted.find_after(*op)) {
+    if (op->state == ReceiveState::offered) advance(*op, ReceiveEvent::take_back);
+  }
+  for (ReceiveOp* op = peer.posted.find(tag); op != nullptr; op = peer.posted.find_after(*op)) try_offer(*op);
+}
+
+void Protocol::cancel(Communicator& comm, ReceiveOp& op) {
+  if (op.state != ReceiveState::queued && op.state != ReceiveState::offered) return;
+  if (op.state == ReceiveState::queued) comm.unpost(op);
+  advance(op, ReceiveEvent::cancel);
+}
+
+// The machine ----------------------------------------------------------------------------------------------------------------
+
+void Protocol::advance(ReceiveOp& op, ReceiveEvent event) {
+  const ReceiveStep next = step(op.state, event);
+  assert(next.legal);
+  if (!next.legal) return;
+  op.state = next.next;
+  perform(op, next.action);
+}
+
+void Protocol::perform(ReceiveOp& op, ReceiveAction action) {
+  switch (action) {
+    case ReceiveAction::none: break;
+    case ReceiveAction::send_rtr: {
+      RtrHeader rtr{};
+      rtr.head = reverse_head(Kind::rtr, *op.peer, op.tag);
+      rtr.capacity_bytes = op.capacity_bytes;
+      rtr.receive = op.handle;
+      rtr.base_sequence = op.peer->expected_sequence;
+      rtr.index = static_cast<std::uint16_t>(op.position - op.peer->posted.find(op.tag)->position);
+      ++counters_.rtr_sent;
+      emit_control(*op.peer, rtr).receive = &op;
+      break;
+    }
+    case ReceiveAction::start_read: emit(Action::Kind::read).receive = &op; break;
+    case ReceiveAction::send_grant: {
+      GrantHeader grant{};
+      grant.head = {kind_version(Kind::grant), 0, 0, 0, op.send};
+      grant.receive = op.handle;
+      grant.length_bytes = op.take_bytes();
+      emit_control(*op.peer, grant).receive = &op;
+      break;
+    }
+    case ReceiveAction::send_done:
+      emit_targeted(*op.peer, Kind::done, 0, op.send);
+      finish(op, Action::Kind::complete_receive);
+      break;
+    case ReceiveAction::send_revoke: {
+      ++op.peer->receive_envelopes.find(op.tag)->revokes_out;
+      ++counters_.revoke_sent;
+      counters_.extra_control_bytes += sizeof(RevokeHeader);
+      emit_control(*op.peer, RevokeHeader{reverse_head(Kind::revoke, *op.peer, op.tag)});
+      break;
+    }
+    case ReceiveAction::complete: finish(op, Action::Kind::complete_receive); break;
+    case ReceiveAction::complete_cancelled: finish(op, Action::Kind::complete_cancelled); break;
+  }
+}
+
+void Protocol::finish(ReceiveOp& op, Action::Kind how) {
+  if (op.handle != 0) receives_.remove(op.handle);
+  op.handle = 0;
+  op.state = ReceiveState::idle;
+  emit(how).receive = &op;
+}
+
+void Protocol::check_all_here(ReceiveOp& op) {
+  if (op.data_done || op.arrived_bytes >= op.take_bytes()) advance(op, ReceiveEvent::all_here);
+}
+
+}  // namespace overlap::speculative

@@ -1,0 +1,116 @@
+// The two rendezvous machines: what a large send and a large receive do next (P1.2, P1.3, P1.10).
+#pragma once
+
+#include <cstdint>
+
+namespace overlap::speculative {
+
+/// Where a rendezvous send stands.
+enum class SendState : std::uint8_t {
+  idle,         ///< not started, or finished and reusable
+  waiting,      ///< RTS is out; the receiver reads, or grants
+  unannounced,  ///< an RTR was found and the write is being posted; RTR-ACK has not gone out
+  writing,      ///< a write to the receiver's buffer is in flight
+  pushing,      ///< fragments are being sent
+};
+enum class SendEvent : std::uint8_t {
+  no_rtr,         ///< started, nothing to write to
+  rtr_memory,     ///< started, an RTR with an address is at hand
+  rtr_push,       ///< started, an RTR without an address is at hand
+  done,           ///< the receiver has read everything
+  grant_memory,   ///< the receiver cannot read and gives an address
+  grant_push,     ///< the receiver cannot read and gives none
+  write_posted,   ///< the transport has taken the write, its end comes later
+  write_done,     ///< the data is in the receiver's buffer
+  write_refused,  ///< the transport cannot write
+  push_done,      ///< the last fragment has left the user's buffer
+};
+enum class SendAction : std::uint8_t {
+  none,
+  send_rts,
+  start_write,
+  send_rtr_ack,           ///< the RTR is in use
+  send_rtr_ack_done,      ///< the same, and the data is there (both facts in one message)
+  send_rtr_ack_and_push,  ///< the RTR is in use, fragments follow
+  start_push,
+  send_done,  ///< tell the receiver that the write has ended, and complete
+  complete,
+};
+struct SendStep {
+  SendState next;
+  SendAction action;
+  bool legal;
+};
+
+/// Advance a rendezvous send.
+///
+///   state        no_rtr   rtr_memory   rtr_push  done  grant_memory  grant_push  write_posted  write_done  write_refused  push_done
+///   idle         waiting  unannounced  pushing   -     -             -           -             -           -              -
+///   waiting      -        -            -         idle  writing       pushing     -             -           -              -
+///   unannounced  -        -            -         -     -             -           writing       idle        pushing        -
+///   writing      -        -            -         -     -             -           writing       idle        pushing        -
+///   pushing      -        -            -         -     -             -           -             -           -              idle
+///   '-' is illegal and changes nothing
+/// @source  P1.2, P1.3; speculative-rendezvous-2009 section 3.2
+[[nodiscard]] SendStep step(SendState now, SendEvent event) noexcept;
+
+/// Where a receive stands.
+enum class ReceiveState : std::uint8_t {
+  idle,      ///< not posted, or finished and reusable
+  queued,    ///< in Recvq, no RTR out
+  offered,   ///< in Recvq, RTR out
+  revoking,  ///< in Recvq, cancelled, the sender has not confirmed yet
+  reading,   ///< matched an RTS, a read is in flight
+  granted,   ///< matched an RTS, GRANT is out, the sender writes or pushes
+  incoming,  ///< matched an RTR-ACK, the sender writes or pushes
+};
+enum class ReceiveEvent : std::uint8_t {
+  post,          ///< no match was waiting
+  offer,         ///< an RTR goes out
+  take_back,     ///< the RTR that is out is void
+  eager,         ///< matched an eager message
+  rts,           ///< matched an RTS
+  rts_nothing,   ///< matched an RTS and has no room for a single byte
+  rtr_ack,       ///< the sender uses the RTR
+  read_done,
+  read_refused,  ///< the transport cannot read
+  all_here,      ///< matched, and every byte is in the buffer
+  cancel,
+  revoked,       ///< the sender has confirmed that it will not write
+};
+enum class ReceiveAction : std::uint8_t {
+  none,
+  send_rtr,
+  start_read,
+  send_grant,
+  send_done,  ///< tell the sender that the data has been read, and complete
+  send_revoke,
+  complete,
+  complete_cancelled,
+};
+struct ReceiveStep {
+  ReceiveState next;
+  ReceiveAction action;
+  bool legal;
+};
+
+/// Advance a receive.
+///
+///   state     post    offer    take_back  eager  rts      rts_nothing  rtr_ack   read_done  read_refused  all_here  cancel    revoked
+///   idle      queued  -        -          idle   reading  idle         -         -          -             -         -         -
+///   queued    -       offered  -          idle   reading  idle         -         -          -             -         idle      -
+///   offered   -       -        queued     idle   reading  idle         incoming  -          -             -         revoking  -
+///   revoking  -       -        -          idle   reading  idle         incoming  -          -             -         -         idle
+///   reading   -       -        -          -      -        -            -         idle       granted       -         -         -
+///   granted   -       -        -          -      -        -            -         -          -             idle      -         -
+///   incoming  -       -        -          -      -        -            -         -          -             idle      -         -
+///   '-' is illegal and changes nothing
+/// @source  P1.2, P1.3, P1.10; speculative-rendezvous-2009 section 3.2
+[[nodiscard]] ReceiveStep step(ReceiveState now, ReceiveEvent event) noexcept;
+
+/// Is a receive in this state in Recvq, so that an arriving message may match it?
+[[nodiscard]] constexpr bool is_posted(ReceiveState state) noexcept {
+  return state == ReceiveState::queued || state == ReceiveState::offered || state == ReceiveState::revoking;
+}
+
+}  // namespace overlap::speculative
