@@ -1,0 +1,18 @@
+// What of openmpi.hpp exists once per process: the help folder and the event loop.
+#include "opal/mca/common/overlap/openmpi.hpp"
+
+namespace overlap {
+
+void add_help_folder() noexcept
+{
+    static const int added = opal_show_help_add_dir(OVERLAP_HELP_FOLDER);
+    static_cast<void>(added);
+}
+
+int poll_events() noexcept
+{
+    opal_event_loop(opal_sync_event_base, OPAL_EVLOOP_NONBLOCK);
+    return 0;
+}
+
+}  // namespace overlap

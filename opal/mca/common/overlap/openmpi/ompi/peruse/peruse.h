@@ -1,0 +1,7 @@
+/* Stand-in for a header that packages of Open MPI leave out; only what other installed headers need of it. */
+#ifndef OVERLAP_SUPPLIED_OMPI_PERUSE_H
+#define OVERLAP_SUPPLIED_OMPI_PERUSE_H
+
+typedef void *peruse_event_h;
+
+#endif
