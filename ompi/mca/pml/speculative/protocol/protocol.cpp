@@ -8,7 +8,7 @@
 
 namespace overlap::speculative {
 
-Protocol::Protocol(const Config& config, Host& host) : config_(config), host_(host) {
+Protocol::Protocol(const Config& config, Host& host, Counters& counters) : config_(config), host_(host), counters_(counters) {
   // A tag that found no room in the paper's policy must stay without an envelope: half of its history would be missing.
   config_.envelopes.may_forget = config.hazard_policy == HazardPolicy::envelope_sequence;
   hazard_ = make_hazard_control(config.hazard_policy, counters_, config_.envelopes);
@@ -29,8 +29,8 @@ SequencedHeader Protocol::reverse_head(Kind kind, Peer& peer, std::int32_t tag) 
   return {kind_version(kind), 0, peer.comm->context, peer.comm->my_rank, tag, peer.next_reverse++, peer.incarnation};
 }
 
-void Protocol::emit_targeted(Peer& peer, Kind kind, std::uint8_t flags, Handle target) {
-  emit_control(peer, TargetedHeader{kind_version(kind), flags, 0, 0, target});
+Action& Protocol::emit_targeted(Peer& peer, Kind kind, std::uint8_t flags, Handle target) {
+  return emit_control(peer, TargetedHeader{kind_version(kind), flags, 0, 0, target});
 }
 
 Handle Protocol::await_sync(SendOp& op) {
@@ -110,7 +110,7 @@ void Protocol::perform(SendOp& op, SendAction action) {
     ack.receive = op.receive;
     ++counters_.rtr_ack_sent;
     counters_.extra_control_bytes += sizeof ack;
-    emit_control(*op.peer, ack);
+    emit_control(*op.peer, ack).send = &op;
   };
   switch (action) {
     case SendAction::none: break;
@@ -127,7 +127,7 @@ void Protocol::perform(SendOp& op, SendAction action) {
       break;
     case SendAction::start_push: emit(Action::Kind::push).send = &op; break;
     case SendAction::send_done:
-      emit_targeted(*op.peer, Kind::done, flag::to_receiver, op.receive);
+      emit_targeted(*op.peer, Kind::done, flag::to_receiver, op.receive).send = &op;
       finish(op);
       break;
     case SendAction::complete: finish(op); break;

@@ -41,7 +41,7 @@ struct Action {
   Kind kind;
   std::uint8_t header_bytes = 0;
   Peer* peer = nullptr;
-  SendOp* send = nullptr;        ///< control: the request that an RTS belongs to
+  SendOp* send = nullptr;        ///< control: the request that an RTS, RTR-ACK or DONE belongs to; the last two follow its data
   ReceiveOp* receive = nullptr;  ///< control: the request that an RTR or GRANT belongs to
   std::array<std::byte, header_max_bytes> header;
 };
@@ -59,7 +59,8 @@ class Host {
 /// @thread  progress lock held for every call
 class Protocol {
  public:
-  Protocol(const Config& config, Host& host);
+  /// @param counters  outlives the protocol
+  Protocol(const Config& config, Host& host, Counters& counters);
 
   // Sending ------------------------------------------------------------------------------------------------------------------
 
@@ -180,12 +181,12 @@ class Protocol {
   template <class Header>
   Action& emit_control(Peer& peer, const Header& header);
   void emit_rts(SendOp& op, const Start& start, std::uint8_t adaptation_flags);
-  void emit_targeted(Peer& peer, Kind kind, std::uint8_t flags, Handle target);
+  Action& emit_targeted(Peer& peer, Kind kind, std::uint8_t flags, Handle target);
   Action& emit(Action::Kind kind);
 
   Config config_;
   Host& host_;
-  Counters counters_;
+  Counters& counters_;
   std::unique_ptr<HazardControl> hazard_;
   HandleTable<SendOp> sends_;
   HandleTable<ReceiveOp> receives_;
