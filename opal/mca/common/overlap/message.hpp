@@ -1,14 +1,14 @@
-// Show a message to the user through Open MPI's help system: framed, once per job however many ranks send it.
+// Show a message to the user through Open MPI's help system: framed, and once per job however many ranks send it.
 #pragma once
 
-#include <string_view>
+#include "opal/mca/common/overlap/export.hpp"
+
+#include <string>
 
 namespace overlap {
 
-enum class Severity : unsigned char { error, warning };
-
-/// Show text under a framed header.
-/// @param about  what equal messages of other ranks have in common, for instance "tunables of pml/speculative"
-void show_message(Severity severity, const char* about, std::string_view text) noexcept;
+/// Show text under a topic of help-overlap.txt. Equal topics of several ranks are shown once, with a count.
+/// @param topic  "bad-tunable", "unknown-tunable" or "wrong-openmpi"
+OVERLAP_EXPORT void show_message(const char* topic, const std::string& text) noexcept;
 
 }  // namespace overlap

@@ -1,6 +1,8 @@
 // The lock under which a process calls BTLs and protocol objects: next to free for one owner thread.
 #pragma once
 
+#include "opal/mca/common/overlap/export.hpp"
+
 #include <atomic>
 #include <cassert>
 #include <cstdint>
@@ -8,7 +10,7 @@
 namespace overlap {
 
 /// What the progress lock needs from the machine. The exhaustive test puts a model with store buffers in its place.
-struct LinuxPlatform {
+struct OVERLAP_EXPORT LinuxPlatform {
     template <class T> using Atomic = std::atomic<T>;
     using Token = void*;  ///< names a running thread; nullptr names none
 
@@ -65,7 +67,7 @@ struct LinuxPlatform {
 ///   H1 state_.store(0, release) -> G3 state_.load(acquire): what the owner did inside, before the guest enters
 ///   H2 gate_.exchange(0, release) -> O2, G1 gate_ read (acquire): what a guest did inside, before the next one enters
 ///   H3 shared: state_.exchange(0, release) -> state_ 0 -> 1|2 (acquire)
-template <class Platform> class alignas(64) BasicProgressLock {
+template <class Platform> class OVERLAP_EXPORT BasicProgressLock {
   public:
     using Word = typename Platform::template Atomic<std::uint32_t>;
     enum class Mode : std::uint8_t { biased, shared };
@@ -144,7 +146,7 @@ template <class Platform> class alignas(64) BasicProgressLock {
     void lock_mutex(Word& word) noexcept;
     bool owner_left() noexcept;
 
-    typename Platform::Token owner_{};
+    alignas(64) typename Platform::Token owner_{};
     Word* state_ = &home_state_;
     Word gate_{0};
     Word home_state_{0};
@@ -156,7 +158,7 @@ extern template class BasicProgressLock<LinuxPlatform>;
 static_assert(sizeof(ProgressLock) == 64 && alignof(ProgressLock) == 64, "one cache line, nobody else's data on it");
 
 /// The lock of this process.
-extern ProgressLock progress_lock;
+extern OVERLAP_EXPORT ProgressLock progress_lock;
 
 /// Hold a progress lock for one scope.
 template <class Lock> class BasicGuard {
