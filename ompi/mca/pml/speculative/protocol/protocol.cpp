@@ -144,7 +144,7 @@ void Protocol::finish(SendOp& op) {
 
 void Protocol::on_rtr(Peer& peer, std::span<const std::byte> message) {
   const auto rtr = load<RtrHeader>(message);
-  RemoteMemory memory = load_memory(rtr.address, (rtr.head.flags & flag::no_memory) == 0, message.subspan(sizeof rtr));
+  RemoteMemory memory = load_memory(rtr.address, (rtr.head.flags & flag::no_memory) == 0, message.subspan(sizeof rtr), rail_);
   ++counters_.rtr_received;
   SendEnvelope* envelope = config_.speculation ? peer.send_envelopes.get(rtr.head.tag, config_.envelopes) : nullptr;
   if (envelope == nullptr) {
@@ -176,7 +176,7 @@ const char* Protocol::on_grant(std::span<const std::byte> message) {
   if (grant.length_bytes == 0 || grant.length_bytes > op->length_bytes) return "a GRANT of another length than the message's";
   op->receive = grant.receive;
   op->take_bytes = grant.length_bytes;
-  op->target = load_memory(grant.address, (grant.head.flags & flag::no_memory) == 0, message.subspan(sizeof grant));
+  op->target = load_memory(grant.address, (grant.head.flags & flag::no_memory) == 0, message.subspan(sizeof grant), rail_);
   advance(*op, op->target.accessible ? SendEvent::grant_memory : SendEvent::grant_push);
   return nullptr;
 }

@@ -119,10 +119,11 @@ class Protocol {
   }
 
   /// A message of the forward or reverse stream, header and all. @param message passed find_fault
+  /// @param rail  what it came over, kept with the memory that it describes; never looked at
   /// @returns  nullptr, or what is impossible about it; then nothing was changed
-  [[nodiscard]] const char* on_sequenced(Communicator& comm, std::span<const std::byte> message);
+  [[nodiscard]] const char* on_sequenced(Communicator& comm, std::span<const std::byte> message, const void* rail = nullptr);
   /// A targeted message. The same contract.
-  [[nodiscard]] const char* on_targeted(std::span<const std::byte> message);
+  [[nodiscard]] const char* on_targeted(std::span<const std::byte> message, const void* rail = nullptr);
 
   // ----------------------------------------------------------------------------------------------------------------------------
 
@@ -191,6 +192,7 @@ class Protocol {
   HandleTable<SendOp> sends_;
   HandleTable<ReceiveOp> receives_;
   std::vector<Action> actions_;
+  const void* rail_ = nullptr;  ///< of the message being looked at
 };
 
 }  // namespace overlap::speculative

@@ -18,8 +18,9 @@ Action& Protocol::emit_control(Peer& peer, const Header& header) {
 }
 
 /// @param key  at most key_max_bytes (checked by find_fault)
-inline RemoteMemory load_memory(std::uint64_t address, bool accessible, std::span<const std::byte> key) noexcept {
+inline RemoteMemory load_memory(std::uint64_t address, bool accessible, std::span<const std::byte> key, const void* rail) noexcept {
   RemoteMemory memory;
+  memory.rail = rail;
   memory.address = address;
   memory.accessible = accessible;
   memory.key_bytes = static_cast<std::uint16_t>(key.size());

@@ -14,7 +14,8 @@ constexpr std::uint16_t sequence_half = 0x8000;
 
 }  // namespace
 
-const char* Protocol::on_sequenced(Communicator& comm, std::span<const std::byte> message) {
+const char* Protocol::on_sequenced(Communicator& comm, std::span<const std::byte> message, const void* rail) {
+  rail_ = rail;
   const auto head = load<SequencedHeader>(message);
   if (static_cast<std::size_t>(head.source) >= comm.size()) return "a source rank outside the communicator";
   const bool forward = is_forward(kind_of(head.kind_version));
@@ -49,6 +50,7 @@ const char* Protocol::enter_stream(Peer& peer, std::span<const std::byte> messag
     if (next == stash.end()) break;
     const std::vector<std::byte> held = std::move(next->second);
     stash.erase(next);
+    rail_ = nullptr;
     if (const char* fault = pass(held)) return fault;
   }
   return nullptr;
@@ -109,7 +111,7 @@ const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message) {
   arrived->hazard_epoch = rts.hazard_epoch;
   arrived->length_bytes = rts.length_bytes;
   arrived->send = rts.send;
-  arrived->source_memory = load_memory(rts.address, (rts.head.flags & flag::no_memory) == 0, message.subspan(sizeof rts));
+  arrived->source_memory = load_memory(rts.address, (rts.head.flags & flag::no_memory) == 0, message.subspan(sizeof rts), rail_);
   Communicator& comm = *peer.comm;
   if (ReceiveOp* op = comm.find_posted(peer, rts.head.tag)) {
     const bool rtr_out = op->state != ReceiveState::queued;
@@ -167,7 +169,8 @@ void Protocol::on_reverse(Peer& peer, std::span<const std::byte> message) {
   }
 }
 
-const char* Protocol::on_targeted(std::span<const std::byte> message) {
+const char* Protocol::on_targeted(std::span<const std::byte> message, const void* rail) {
+  rail_ = rail;
   const auto head = load<TargetedHeader>(message);
   switch (kind_of(head.kind_version)) {
     case Kind::grant: return on_grant(message);

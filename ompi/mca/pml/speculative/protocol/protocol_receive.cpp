@@ -34,6 +34,8 @@ Arrived* Protocol::post_receive(Communicator& comm, ReceiveOp& op) {
 }
 
 Arrived* Protocol::receive_taken(Arrived& message, ReceiveOp& op) {
+  op.arrived_bytes = 0;
+  op.data_done = false;
   if (message.kind == Kind::rts) {
     match_rts(op, message);
     Arrived::destroy(&message);

@@ -1,0 +1,139 @@
+// The component: parameters, checks, selection.
+#include "pml_speculative.hpp"
+
+#include "opal/mca/common/overlap/counters.hpp"
+#include "opal/mca/common/overlap/tunables.hpp"
+#include "opal/mca/common/overlap/version_check.hpp"
+
+extern "C" OVERLAP_EXPORT mca_pml_base_component_t mca_pml_speculative_component;
+
+namespace overlap::speculative {
+
+Tunables tunables;
+Pml* pml = nullptr;
+
+namespace {
+
+// The counters outlive the Pml: MPI_T reads them by address until the component is closed.
+Counters counters;
+
+std::span<const TunableRow> rows() {
+  static const auto table = tunable_rows(tunables);
+  return table;
+}
+
+const mca_base_component_t* self() { return &mca_pml_speculative_component.pmlm_version; }
+
+int component_register() noexcept {
+  return guarded([]() -> int {
+    add_help_folder();
+    if (const int rc = register_tunables(self(), rows()); rc != OPAL_SUCCESS) return rc;
+    return register_counters(self(), counter_rows());
+  });
+}
+
+int component_open() noexcept {
+  return guarded([]() -> int {
+    const SizeRow sizes[] = {OVERLAP_SIZE_ROW(ompi_request_t), OVERLAP_SIZE_ROW(opal_mutex_t), OVERLAP_SIZE_ROW(opal_convertor_t),
+                             OVERLAP_SIZE_ROW(mca_pml_base_send_request_t), OVERLAP_SIZE_ROW(mca_pml_base_recv_request_t)};
+    if (!check_running_openmpi("pml/speculative", sizes)) return OPAL_ERR_NOT_AVAILABLE;
+    return check_tunables(self(), rows());
+  });
+}
+
+int component_close() noexcept {
+  delete pml;
+  pml = nullptr;
+  return OMPI_SUCCESS;
+}
+
+mca_pml_base_module_t module_table = make_pml_module([](mca_pml_base_module_t& table) {
+  table.pml_add_procs = add_procs;
+  table.pml_del_procs = del_procs;
+  table.pml_enable = enable;
+  table.pml_add_comm = add_comm;
+  table.pml_del_comm = del_comm;
+  table.pml_irecv_init = irecv_init;
+  table.pml_irecv = irecv;
+  table.pml_recv = recv;
+  table.pml_isend_init = isend_init;
+  table.pml_isend = isend;
+  table.pml_send = send;
+  table.pml_iprobe = iprobe;
+  table.pml_probe = probe;
+  table.pml_start = start;
+  table.pml_improbe = improbe;
+  table.pml_mprobe = mprobe;
+  table.pml_imrecv = imrecv;
+  table.pml_mrecv = mrecv;
+  table.pml_dump = dump;
+  table.pml_max_contextid = UINT16_MAX;
+  table.pml_max_tag = INT_MAX;
+});
+
+mca_pml_base_module_t* component_init(int* priority, bool, bool mpi_threads) noexcept {
+  *priority = static_cast<int>(tunables.priority);
+  // The BML is shared by all PMLs that stand on BTLs; it initialises the BTLs once.
+  if (mca_bml_base_init(false, mpi_threads) != OMPI_SUCCESS) return nullptr;
+  return &module_table;
+}
+
+int component_finalize() noexcept {
+  if (pml == nullptr) return OMPI_SUCCESS;
+  opal_progress_unregister(progress);
+  set_event_polling(true);
+  return mca_bml.bml_finalize();
+}
+
+}  // namespace
+
+Counters& process_counters() noexcept { return counters; }
+
+std::span<const CounterRow> counter_rows() {
+  using enum CounterClass;
+  static const CounterRow table[] = {
+      {"rtr_sent", "RTRs sent.", counter, &counters.rtr_sent},
+      {"rtr_received", "RTRs received.", counter, &counters.rtr_received},
+      {"rtr_used", "RTRs whose buffer was written to.", counter, &counters.rtr_used},
+      {"rtr_stale", "RTRs that came after their message had been sent.", counter, &counters.rtr_stale},
+      {"rtr_dropped", "RTRs thrown away at the sender: eager message, buffer too small, stopped or revoked.", counter,
+       &counters.rtr_dropped},
+      {"rtr_crossed", "RTRs that met the RTS of their message on the way.", counter, &counters.rtr_crossed},
+      {"rts_sent", "RTSs sent.", counter, &counters.rts_sent},
+      {"rtr_ack_sent", "RTR-ACKs sent.", counter, &counters.rtr_ack_sent},
+      {"rts_ack_sent", "RTS-ACKs sent.", counter, &counters.rts_ack_sent},
+      {"revoke_sent", "REVOKEs sent for cancelled receives.", counter, &counters.revoke_sent},
+      {"eager_flag_stops", "Stop-RTRs sent because of the Eager-flag.", counter, &counters.eager_flag_stops},
+      {"eager_flag_resumes", "Resume-RTRs sent.", counter, &counters.eager_flag_resumes},
+      {"adaptation_stops", "Envelopes whose speculation the adaptation stopped.", counter, &counters.adaptation_stops},
+      {"adaptation_resumes", "Envelopes whose speculation the adaptation resumed.", counter, &counters.adaptation_resumes},
+      {"mutes", "Envelopes for which a receiver stopped sending RTRs by itself.", counter, &counters.mutes},
+      {"early_progress_hits", "Early looks at the network that found an RTS or RTR.", counter, &counters.early_progress_hits},
+      {"put_bytes", "Bytes written into receivers' buffers.", counter, &counters.put_bytes},
+      {"get_bytes", "Bytes read from senders' buffers.", counter, &counters.get_bytes},
+      {"pipelined_bytes", "Bytes sent as fragments.", counter, &counters.pipelined_bytes},
+      {"extra_control_bytes", "Bytes of unused RTRs and of acknowledgements.", counter, &counters.extra_control_bytes},
+      {"posted_queue_max", "Most receives posted at a time in one communicator.", high_watermark, &counters.posted_queue_max},
+      {"unexpected_queue_max", "Most unexpected messages at a time in one communicator.", high_watermark,
+       &counters.unexpected_queue_max},
+  };
+  return table;
+}
+
+}  // namespace overlap::speculative
+
+mca_pml_base_component_t mca_pml_speculative_component = {
+    .pmlm_version = {OVERLAP_PML_VERSION,
+                     .mca_component_name = "speculative",
+                     .mca_component_major_version = OMPI_MAJOR_VERSION,
+                     .mca_component_minor_version = OMPI_MINOR_VERSION,
+                     .mca_component_release_version = OMPI_RELEASE_VERSION,
+                     .mca_open_component = overlap::speculative::component_open,
+                     .mca_close_component = overlap::speculative::component_close,
+                     .mca_query_component = nullptr,
+                     .mca_register_component_params = overlap::speculative::component_register,
+                     .mca_component_flags = 0,
+                     .reserved = {}},
+    .pmlm_data = {},
+    .pmlm_init = overlap::speculative::component_init,
+    .pmlm_finalize = overlap::speculative::component_finalize};
