@@ -1,0 +1,40 @@
+#!/bin/sh
+# Make the build system: list the folders that are there, then run the autotools. A component's folder may be deleted; run this again.
+set -e
+cd "$(dirname "$0")"
+
+generated=config/generated
+mkdir -p $generated
+
+# The order is the order of building: what is linked comes first.
+folders=
+for makefile in \
+    test/support/Makefile.am \
+    opal/mca/common/*/Makefile.am \
+    ?*/mca/*/*/protocol/Makefile.am \
+    opal/mca/[!c]*/*/Makefile.am ompi/mca/*/*/Makefile.am \
+    test/*/Makefile.am examples/Makefile.am examples/*/Makefile.am docs/Makefile.am docs/*/Makefile.am; do
+    [ -f "$makefile" ] || continue
+    folder=${makefile%/Makefile.am}
+    case " $folders " in
+        *" $folder "*) ;;
+        *) folders="$folders $folder" ;;
+    esac
+done
+folders=${folders# }
+
+{
+    echo "dnl Written by autogen.sh."
+    echo "m4_define([OVERLAP_FOLDERS], [$folders])dnl"
+    echo "AC_CONFIG_FILES([Makefile])"
+    for folder in $folders; do
+        echo "AC_CONFIG_FILES([$folder/Makefile])"
+    done
+} > $generated/folders.m4.new
+if cmp -s $generated/folders.m4.new $generated/folders.m4; then
+    rm $generated/folders.m4.new
+else
+    mv $generated/folders.m4.new $generated/folders.m4
+fi
+
+exec autoreconf --install --warnings=all,no-portability "$@"
