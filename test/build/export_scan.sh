@@ -1,0 +1,27 @@
+# What the built libraries show: a component its mca_*_component and nothing else, the common library the namespace overlap.
+# Components load into the global symbol scope. Needs BUILD, NM, CXXFILT.
+set -u
+cd "$BUILD" || exit 99
+faults=0
+scanned=0
+
+for library in $(find . -path '*/.libs/*mca_*.so' | sort); do
+    scanned=$((scanned + 1))
+    name=$(basename "$library" .so)
+    shown=$($NM -D --defined-only "$library" | awk '{ print $NF }') || exit 99
+    case $name in
+        lib*) strangers=$(echo "$shown" | $CXXFILT | grep -vE '^((typeinfo|typeinfo name|vtable) for )?overlap::' | grep .) ;;
+        *)
+            strangers=$(echo "$shown" | grep -vx "${name}_component" | grep .)
+            echo "$shown" | grep -qx "${name}_component" || { echo "$library does not show ${name}_component"; faults=$((faults + 1)); } ;;
+    esac
+    if [ -n "$strangers" ]; then
+        echo "$library shows what it should not:"
+        echo "$strangers" | sed 's/^/    /'
+        faults=$((faults + 1))
+    fi
+done
+
+[ $scanned -gt 0 ] || { echo "no component was built"; exit 77; }
+echo "$scanned libraries scanned, $faults faults"
+[ $faults -eq 0 ]

@@ -1,0 +1,68 @@
+# Who includes what: protocol/ only the C++ standard library and itself; glue and common Open MPI through openmpi.hpp only; and
+# only openmpi.hpp asks for Open MPI's version. Needs SOURCE.
+set -u
+cd "$SOURCE" || exit 99
+faults=0
+
+complain() {
+    echo "$1:$2: $3"
+    faults=$((faults + 1))
+}
+
+# The rooms' standard library: no clock, no threads, no locks, no files.
+standard='algorithm|any|array|bit|bitset|cassert|charconv|cinttypes|climits|cmath|compare|concepts|cstddef|cstdint|cstdio|cstdlib|cstring|deque|exception|forward_list|functional|initializer_list|iosfwd|iterator|limits|list|map|memory|new|numbers|numeric|optional|ostream|queue|ranges|ratio|set|span|sstream|stack|stdexcept|string|string_view|tuple|type_traits|typeinfo|unordered_map|unordered_set|utility|variant|vector|version'
+
+# ours NAME FILE: is NAME a file of this tree, seen from the top or beside FILE?
+ours() {
+    case $1 in
+        opal/mca/common/overlap/openmpi/*) return 1 ;;
+        config/overlap_config.h) return 0 ;;
+    esac
+    [ -f "$1" ] || [ -f "$(dirname "$2")/$1" ]
+}
+
+files=$(find ompi opal -name '*.hpp' -o -name '*.cpp' -o -name '*.def' | grep -v '^opal/mca/common/overlap/openmpi/' | sort)
+scanned=0
+for file in $files; do
+    scanned=$((scanned + 1))
+    case $file in
+        */protocol/*_test.cpp) room=test ;;
+        */protocol/*) room=protocol ;;
+        *) room=glue ;;
+    esac
+    folder=$(dirname "$file")
+    # One line per include: line number, opening character, name.
+    includes=$(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*\([<"]\)\([^>"]*\)[>"].*/\1 \2/;T;=;p' "$file" | paste -d' ' - -)
+    while read -r line kind name; do
+        [ -n "$line" ] || continue
+        case $room$kind in
+            protocol'<')
+                echo "$name" | grep -Eqx "$standard" || complain "$file" "$line" "protocol code may not include <$name>" ;;
+            protocol'"')
+                case $name in
+                    */*) [ "$(dirname "$name")" = "$folder" ] && [ -f "$name" ] ;;
+                    *) [ -f "$folder/$name" ] ;;
+                esac || complain "$file" "$line" "protocol code may include its own folder only, not \"$name\"" ;;
+            *'<')
+                case $name in
+                    mpi.h | mpi-ext.h | ompi/* | opal/* | orte/* | ompi_config.h | opal_config.h)
+                        [ "$file" = opal/mca/common/overlap/openmpi.hpp ] ||
+                            complain "$file" "$line" "Open MPI comes through openmpi.hpp only, not <$name>" ;;
+                esac ;;
+            *'"')
+                [ "$file" = opal/mca/common/overlap/openmpi.hpp ] || ours "$name" "$file" ||
+                    complain "$file" "$line" "\"$name\" is not of this tree; Open MPI comes through openmpi.hpp only" ;;
+        esac
+    done <<EOF
+$includes
+EOF
+    if [ "$file" != opal/mca/common/overlap/openmpi.hpp ]; then
+        for line in $(grep -nE '^[[:space:]]*#[[:space:]]*(el)?if.*(OMPI|OPAL)_(MAJOR_|MINOR_|RELEASE_)?VERSION' "$file" | cut -d: -f1); do
+            complain "$file" "$line" "only openmpi.hpp asks for Open MPI's version"
+        done
+    fi
+done
+
+[ $scanned -gt 0 ] || { echo "nothing to scan in $SOURCE"; exit 99; }
+echo "$scanned files scanned, $faults faults"
+[ $faults -eq 0 ]
