@@ -1,8 +1,6 @@
 // Counters: MPI_T performance variables of a component, and one small table at the end of the job.
 #pragma once
 
-#include "opal/mca/common/overlap/export.hpp"
-
 #include <cstdint>
 #include <span>
 #include <string>
@@ -35,14 +33,13 @@ struct CounterSummary {
 
 /// Render the end-of-job table: min, mean, max and sum over ranks; rows that are zero on every rank are left out.
 /// The sum of a watermark or level says nothing and is shown as "-".
-[[nodiscard]] OVERLAP_EXPORT std::string render_counter_table(std::string_view title, std::span<const CounterRow> rows,
-                                                              const CounterSummary& summary);
+[[nodiscard]] std::string render_counter_table(std::string_view title, std::span<const CounterRow> rows,
+                                               const CounterSummary& summary);
 
 /// Register every row as a readable, continuous performance variable <framework>_<component>_<name>
 /// (unsigned long long, bound to no object). A handle of a counter counts from its allocation, as MPI_T says.
 /// (counters_mca.cpp)
 /// @returns  OPAL_SUCCESS or Open MPI's error
-[[nodiscard]] OVERLAP_EXPORT int register_counters(const mca_base_component_2_1_0_t* component,
-                                                  std::span<const CounterRow> rows) noexcept;
+[[nodiscard]] int register_counters(const mca_base_component_2_1_0_t* component, std::span<const CounterRow> rows) noexcept;
 
 }  // namespace overlap

@@ -1,8 +1,6 @@
 // Which known name did the user probably mean?
 #pragma once
 
-#include "opal/mca/common/overlap/export.hpp"
-
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -11,11 +9,11 @@
 namespace overlap {
 
 /// Number of typing errors between two names: one letter left out, added, wrong, or two neighbours swapped.
-[[nodiscard]] OVERLAP_EXPORT std::size_t edit_distance(std::string_view a, std::string_view b);
+[[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// @returns  the candidate with the fewest errors, the first of equals; nothing when more than a third of the
 ///           longer name is wrong
-[[nodiscard]] OVERLAP_EXPORT std::optional<std::string_view> nearest_name(std::string_view given,
-                                                                          std::span<const std::string_view> candidates);
+[[nodiscard]] std::optional<std::string_view> nearest_name(std::string_view given,
+                                                           std::span<const std::string_view> candidates);
 
 }  // namespace overlap

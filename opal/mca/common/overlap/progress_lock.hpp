@@ -1,16 +1,13 @@
 // The lock under which a process calls BTLs and protocol objects: next to free for one owner thread.
 #pragma once
 
-#include "opal/mca/common/overlap/export.hpp"
-
 #include <atomic>
-#include <cassert>
 #include <cstdint>
 
 namespace overlap {
 
 /// What the progress lock needs from the machine. The exhaustive test puts a model with store buffers in its place.
-struct OVERLAP_EXPORT LinuxPlatform {
+struct LinuxPlatform {
     template <class T> using Atomic = std::atomic<T>;
     using Token = void*;  ///< names a running thread; nullptr names none
 
@@ -24,6 +21,11 @@ struct OVERLAP_EXPORT LinuxPlatform {
 #endif
 #else
     static constexpr bool tsan = false;
+#endif
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+    static constexpr bool checks = false;  // they would double the owner's cost
+#else
+    static constexpr bool checks = true;
 #endif
     /// ThreadSanitizer does not know membarrier: there the owner's store and load order themselves.
     static constexpr std::memory_order owner_store_order = tsan ? std::memory_order_seq_cst : std::memory_order_relaxed;
@@ -67,7 +69,7 @@ struct OVERLAP_EXPORT LinuxPlatform {
 ///   H1 state_.store(0, release) -> G3 state_.load(acquire): what the owner did inside, before the guest enters
 ///   H2 gate_.exchange(0, release) -> O2, G1 gate_ read (acquire): what a guest did inside, before the next one enters
 ///   H3 shared: state_.exchange(0, release) -> state_ 0 -> 1|2 (acquire)
-template <class Platform> class OVERLAP_EXPORT BasicProgressLock {
+template <class Platform> class BasicProgressLock {
   public:
     using Word = typename Platform::template Atomic<std::uint32_t>;
     enum class Mode : std::uint8_t { biased, shared };
@@ -90,7 +92,7 @@ template <class Platform> class OVERLAP_EXPORT BasicProgressLock {
     /// Enter; sleep if another thread is inside. Correct from any thread, cheap for the owner.
     [[gnu::always_inline]] void lock() noexcept
     {
-        assert(!held_by_me_hint());
+        check_outside();
         if (Platform::self() == owner_) [[likely]] {
             state_->store(1, Platform::owner_store_order);  // O1, pairs with G3
             Platform::compiler_fence();
@@ -105,7 +107,7 @@ template <class Platform> class OVERLAP_EXPORT BasicProgressLock {
     /// Enter if nobody is inside. May also fail when somebody only tries at the same moment.
     [[nodiscard, gnu::always_inline]] bool try_lock() noexcept
     {
-        assert(!held_by_me_hint());
+        check_outside();
         if (Platform::self() == owner_) [[likely]] {
             state_->store(1, Platform::owner_store_order);  // O1, pairs with G3
             Platform::compiler_fence();
@@ -138,6 +140,13 @@ template <class Platform> class OVERLAP_EXPORT BasicProgressLock {
     }
 
   private:
+    [[gnu::always_inline]] void check_outside() const noexcept
+    {
+        if constexpr (Platform::checks)
+            if (held_by_me_hint())
+                Platform::fail("entered twice by one thread");
+    }
+
     void lock_contended_owner() noexcept;
     void lock_other() noexcept;
     [[nodiscard]] bool try_lock_other() noexcept;
@@ -158,7 +167,7 @@ extern template class BasicProgressLock<LinuxPlatform>;
 static_assert(sizeof(ProgressLock) == 64 && alignof(ProgressLock) == 64, "one cache line, nobody else's data on it");
 
 /// The lock of this process.
-extern OVERLAP_EXPORT ProgressLock progress_lock;
+extern ProgressLock progress_lock;
 
 /// Hold a progress lock for one scope.
 template <class Lock> class BasicGuard {

@@ -20,6 +20,7 @@ template <Fault fault> struct ModelPlatform {
     using Token = void*;
     static constexpr std::memory_order owner_store_order = std::memory_order_relaxed;
     static constexpr std::memory_order owner_load_order = std::memory_order_acquire;
+    static constexpr bool checks = true;
     static constexpr unsigned spin_count = 0;
 
     static Token self() noexcept

@@ -89,7 +89,8 @@ template <class Platform> void BasicProgressLock<Platform>::lock_other() noexcep
 
 template <class Platform> void BasicProgressLock<Platform>::unlock_other() noexcept
 {
-    assert(held_by_me_hint());
+    if (Platform::checks && !held_by_me_hint())
+        Platform::fail("left by a thread that was not inside");
     holder_.store(nullptr, std::memory_order_relaxed);
     if (owner_) {
         // All: the owner sleeps here without wanting the gate, and would not pass a single wake-up on.

@@ -89,7 +89,7 @@ Parsed parse_number(std::string_view text)
     return {Reading::number, negative ? -value : value};
 }
 
-std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+std::string quoted(std::string_view text) { return std::string(1, '"').append(text).append(1, '"'); }
 
 /// The one sentence pair about a value that will not do.
 std::string fault_text(std::string_view prefix, const TunableRow& row, std::string_view given, std::string_view why)
@@ -117,7 +117,7 @@ std::string default_text(const TunableRow& row)
 
 std::string man_escaped(std::string_view text)
 {
-    std::string escaped;
+    std::string escaped = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
     for (const char c : text) {
         if (c == '\\')
             escaped += "\\e";
@@ -126,8 +126,6 @@ std::string man_escaped(std::string_view text)
         else
             escaped += c;
     }
-    if (escaped.starts_with('.') || escaped.starts_with('\''))
-        escaped.insert(0, "\\&");
     return escaped;
 }
 

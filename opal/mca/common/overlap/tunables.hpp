@@ -6,8 +6,6 @@
 // and tunables_expand.hpp turns it into a struct with the values and a function that lists its rows.
 #pragma once
 
-#include "opal/mca/common/overlap/export.hpp"
-
 #include <cstdint>
 #include <span>
 #include <string>
@@ -46,58 +44,55 @@ struct TunableRow {
 // --- pure part -----------------------------------------------------------------------------------------------------
 
 /// Names of a choice in order of their values.
-[[nodiscard]] OVERLAP_EXPORT std::vector<std::string> choice_names(const TunableRow& row);
+[[nodiscard]] std::vector<std::string> choice_names(const TunableRow& row);
 
 /// "0 .. 4096 slots", "true | false", "first | second".
-[[nodiscard]] OVERLAP_EXPORT std::string allowed_text(const TunableRow& row);
+[[nodiscard]] std::string allowed_text(const TunableRow& row);
 
 /// A value as a user writes it.
-[[nodiscard]] OVERLAP_EXPORT std::string value_text(const TunableRow& row, std::int64_t value);
+[[nodiscard]] std::string value_text(const TunableRow& row, std::int64_t value);
 
 /// The value now in the row's storage as a user writes it.
-[[nodiscard]] OVERLAP_EXPORT std::string stored_text(const TunableRow& row);
+[[nodiscard]] std::string stored_text(const TunableRow& row);
 
 /// The help sentence with level, default, range and unit appended, for ompi_info.
-[[nodiscard]] OVERLAP_EXPORT std::string help_text(const TunableRow& row);
+[[nodiscard]] std::string help_text(const TunableRow& row);
 
 /// Check the value in the row's storage against the range.
 /// @returns  empty, or what is wrong with it and what to change
-[[nodiscard]] OVERLAP_EXPORT std::string check_value(std::string_view prefix, const TunableRow& row);
+[[nodiscard]] std::string check_value(std::string_view prefix, const TunableRow& row);
 
 /// Check a value as the user wrote it; finds what Open MPI's conversion hides (text that is no number, wrap-around).
 /// @param prefix  "<framework>_<component>_"
 /// @param given   for instance "64k"; suffixes k, m, g are Open MPI's
 /// @returns  empty, or what is wrong with it and what to change
-[[nodiscard]] OVERLAP_EXPORT std::string check_text(std::string_view prefix, const TunableRow& row, std::string_view given);
+[[nodiscard]] std::string check_text(std::string_view prefix, const TunableRow& row, std::string_view given);
 
 /// Find environment variables that look like tunables of this component but are none.
 /// @param environment  "NAME=value" each
 /// @param also_known   full names without OMPI_MCA_ that others registered
 /// @returns  one sentence per unknown name, with the nearest known name
-[[nodiscard]] OVERLAP_EXPORT std::vector<std::string> unknown_names(std::string_view prefix,
-                                                                    std::span<const TunableRow> rows,
-                                                                    std::span<const std::string_view> environment,
-                                                                    std::span<const std::string_view> also_known = {});
+[[nodiscard]] std::vector<std::string> unknown_names(std::string_view prefix, std::span<const TunableRow> rows,
+                                                     std::span<const std::string_view> environment,
+                                                     std::span<const std::string_view> also_known = {});
 
 /// Check that a table is well formed: sentences, levels, defaults inside limits, no name twice.
 /// @returns  empty, or the first thing that is wrong
-[[nodiscard]] OVERLAP_EXPORT std::string table_fault(std::span<const TunableRow> rows);
+[[nodiscard]] std::string table_fault(std::span<const TunableRow> rows);
 
-[[nodiscard]] OVERLAP_EXPORT std::string render_markdown(std::string_view prefix, std::span<const TunableRow> rows);
-[[nodiscard]] OVERLAP_EXPORT std::string render_man(std::string_view prefix, std::span<const TunableRow> rows);
+[[nodiscard]] std::string render_markdown(std::string_view prefix, std::span<const TunableRow> rows);
+[[nodiscard]] std::string render_man(std::string_view prefix, std::span<const TunableRow> rows);
 
 // --- Open MPI part (tunables_mca.cpp) ------------------------------------------------------------------------------
 
 /// Register every row with the MCA; call in the component's register function. A flag or choice with an unknown value
 /// keeps its default for now: Open MPI has told the user, and check_tunables fails.
 /// @returns  OPAL_SUCCESS or Open MPI's error
-[[nodiscard]] OVERLAP_EXPORT int register_tunables(const mca_base_component_2_1_0_t* component,
-                                                  std::span<const TunableRow> rows) noexcept;
+[[nodiscard]] int register_tunables(const mca_base_component_2_1_0_t* component, std::span<const TunableRow> rows) noexcept;
 
 /// Check all registered values and look for unknown names; call in the component's open function.
 /// Shows one message that names everything wrong.
 /// @returns  OPAL_SUCCESS (unknown names only warn) or OPAL_ERR_BAD_PARAM
-[[nodiscard]] OVERLAP_EXPORT int check_tunables(const mca_base_component_2_1_0_t* component,
-                                               std::span<const TunableRow> rows) noexcept;
+[[nodiscard]] int check_tunables(const mca_base_component_2_1_0_t* component, std::span<const TunableRow> rows) noexcept;
 
 }  // namespace overlap

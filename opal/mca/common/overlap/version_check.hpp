@@ -1,8 +1,6 @@
 // Is the Open MPI that runs the one these components were built for?
 #pragma once
 
-#include "opal/mca/common/overlap/export.hpp"
-
 #include <cstddef>
 #include <span>
 #include <string>
@@ -17,20 +15,20 @@ struct SizeRow {
     std::size_t running_bytes;   ///< X_class.cls_sizeof
 };
 
-[[nodiscard]] OVERLAP_EXPORT bool sizes_match(std::span<const SizeRow> rows) noexcept;
+[[nodiscard]] bool sizes_match(std::span<const SizeRow> rows) noexcept;
 
 /// @returns  empty, or one sentence that names every structure that differs
-[[nodiscard]] OVERLAP_EXPORT std::string size_fault(std::span<const SizeRow> rows);
+[[nodiscard]] std::string size_fault(std::span<const SizeRow> rows);
 
 /// @returns  empty when both name the same release, or one sentence for the user
-[[nodiscard]] OVERLAP_EXPORT std::string version_fault(std::string_view configured, std::string_view running);
+[[nodiscard]] std::string version_fault(std::string_view configured, std::string_view running);
 
 /// Version of the running Open MPI, for instance "4.1.4". (version_check_mca.cpp)
-[[nodiscard]] OVERLAP_EXPORT const char* running_version() noexcept;
+[[nodiscard]] const char* running_version() noexcept;
 
 /// Compare the configured with the running version and the sizes; show one message when they differ.
 /// Call first in the component's open function. (version_check_mca.cpp)
 /// @param component_name  for the message, for instance "pml/speculative"
-[[nodiscard]] OVERLAP_EXPORT bool check_running_openmpi(const char* component_name, std::span<const SizeRow> rows) noexcept;
+[[nodiscard]] bool check_running_openmpi(const char* component_name, std::span<const SizeRow> rows) noexcept;
 
 }  // namespace overlap
