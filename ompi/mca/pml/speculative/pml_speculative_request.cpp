@@ -100,9 +100,8 @@ void Pml::finish_mpi(ompi_request_t& request) {
     callbacks_.push_back(&request);
     return;
   }
-  if (!opal_using_threads()) [[likely]] {
-    // One thread: nobody can have put a synchronisation object here.
-    request.req_complete = REQUEST_COMPLETED;
+  if (!opal_using_threads() && request.req_complete == REQUEST_PENDING) [[likely]] {
+    request.req_complete = REQUEST_COMPLETED;  // nobody waits through a synchronisation object, and nobody else can come to
     return;
   }
   ompi_request_complete(&request, true);

@@ -8,7 +8,9 @@ void EagerFlag::eager_sent(Peer& peer, std::int32_t tag) {
   // No room: RTRs of this tag find no envelope either and are never used.
   if (envelope == nullptr) return;
   // While drained or draining no receive that is still to come sends an RTR; the flag is for what follows a resume.
-  if (envelope->phase == SendEnvelope::Phase::open) envelope->eager_flag = true;
+  if (envelope->phase != SendEnvelope::Phase::open) return;
+  envelope->eager_flag = true;
+  drop_kept(peer, *envelope);  // the next rendezvous would: nothing piles up until then (P1.9)
 }
 
 Start EagerFlag::rendezvous_starts(Peer& peer, SendEnvelope& envelope, std::uint64_t length_bytes) {
@@ -25,7 +27,6 @@ Start EagerFlag::rendezvous_starts(Peer& peer, SendEnvelope& envelope, std::uint
     case SendEnvelope::Phase::open: break;
   }
   if (envelope.eager_flag) {
-    drop_kept(peer, envelope);
     envelope.phase = SendEnvelope::Phase::draining;
     start.flags = flag::hazard_stop;
     ++counters_.eager_flag_stops;
@@ -33,7 +34,7 @@ Start EagerFlag::rendezvous_starts(Peer& peer, SendEnvelope& envelope, std::uint
   }
   if (!envelope.kept.empty()) {
     const KeptRtr& first = envelope.kept.front();
-    start.use_rtr = length_bytes <= first.capacity_bytes;
+    start.use_rtr = fits(first, length_bytes);
     if (start.use_rtr) start.rtr = first;
     drop_front(peer, envelope, !start.use_rtr);
     return start;  // too small: an RTS whose receive has sent its RTR already, nothing more is awaited
@@ -43,7 +44,7 @@ Start EagerFlag::rendezvous_starts(Peer& peer, SendEnvelope& envelope, std::uint
 }
 
 void EagerFlag::rtr_arrived(Peer& peer, SendEnvelope& envelope, const RtrHeader& rtr, const RemoteMemory& memory) {
-  if (envelope.phase != SendEnvelope::Phase::open) {
+  if (envelope.phase != SendEnvelope::Phase::open || envelope.eager_flag) {
     ++counters_.rtr_dropped;
     waste(rtr, memory);
     return;

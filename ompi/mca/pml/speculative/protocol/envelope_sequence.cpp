@@ -15,7 +15,7 @@ Start EnvelopeSequence::rendezvous_starts(Peer& peer, SendEnvelope& envelope, st
   if (envelope.kept.empty()) return start;
   const KeptRtr& first = envelope.kept.front();
   if (first.position == envelope.sent) {
-    start.use_rtr = length_bytes <= first.capacity_bytes;
+    start.use_rtr = fits(first, length_bytes);
     if (start.use_rtr) start.rtr = first;
     drop_front(peer, envelope, !start.use_rtr);
   }

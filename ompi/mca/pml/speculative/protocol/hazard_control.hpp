@@ -49,6 +49,10 @@ class HazardControl {
 
  protected:
   HazardControl(Counters& counters, EnvelopeBound bound) : counters_(counters), bound_(bound) {}
+  /// An empty message has nothing to write, and would leave a write behind that nobody waits for: it goes by RTS.
+  [[nodiscard]] static bool fits(const KeptRtr& rtr, std::uint64_t length_bytes) noexcept {
+    return length_bytes > 0 && length_bytes <= rtr.capacity_bytes;
+  }
   void keep(Peer& peer, SendEnvelope& envelope, KeptRtr rtr);
   void drop_front(Peer& peer, SendEnvelope& envelope, bool wasted);
   void drop_kept(Peer& peer, SendEnvelope& envelope);
