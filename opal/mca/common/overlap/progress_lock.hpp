@@ -130,7 +130,7 @@ template <class Platform> class BasicProgressLock {
         unlock_other();
     }
 
-    /// For assertions: is the calling thread inside?
+    /// Is the calling thread inside? Exact: each branch reads a word that, as far as the answer goes, only this thread writes.
     [[nodiscard]] bool held_by_me_hint() const noexcept
     {
         const auto me = Platform::self();
