@@ -1,0 +1,170 @@
+#!/bin/sh
+# Run every test level and print "N passed, N failed, N skipped" as the last line. Exits 0 only if nothing failed.
+#
+#   OVERLAP_BUILD             folder for the builds (default: _build/test)
+#   OVERLAP_TEST_LEVELS       which levels (default: "unit sanitizers install mpi programs openmpi5")
+#   OVERLAP_TEST_OPENMPI5=1   also build and smoke-test with Open MPI 5.0 in a Debian 13 folder (needs root and debootstrap)
+#
+# mpi, programs and openmpi5 are scripts test/LEVEL/run.sh; they get OVERLAP_BUILD (the build) and OVERLAP_PREFIX (its private
+# installation) and print a line "PASS name", "FAIL name" or "SKIP name: reason" for each test case.
+set -u
+source_folder=$(cd "$(dirname "$0")/.." && pwd)
+cd "$source_folder" || exit 1
+builds=${OVERLAP_BUILD:-$source_folder/_build/test}
+levels=${OVERLAP_TEST_LEVELS:-unit sanitizers install mpi programs openmpi5}
+jobs=$(nproc 2>/dev/null || echo 2)
+mkdir -p "$builds" || exit 1
+builds=$(cd "$builds" && pwd)
+results=$builds/results
+: >"$results"
+started=$(date +%s)
+
+say() { echo "[$(($(date +%s) - started)) s] $*"; }
+result() { echo "$*" | tee -a "$results"; }
+wanted() { case " $levels " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+
+finish() {
+    passed=$(grep -c '^PASS ' "$results")
+    failed=$(grep -c '^FAIL ' "$results")
+    skipped=$(grep -c '^SKIP ' "$results")
+    if [ "$failed" -gt 0 ]; then
+        echo
+        echo "Failed:"
+        grep '^FAIL ' "$results" | sort | uniq -c
+    fi
+    [ "$skipped" -eq 0 ] || { echo; echo "Skipped:"; grep '^SKIP ' "$results"; }
+    echo
+    say "done"
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+    exit
+}
+
+# step LOG COMMAND...: run quietly; on failure show the end of the log.
+step() {
+    log=$1
+    shift
+    if "$@" >"$log" 2>&1; then return 0; fi
+    echo "failed: $* (log: $log)"
+    tail -n 40 "$log"
+    return 1
+}
+
+# count_checks FOLDER LABEL: one line per Catch2 test case and per check script that `make check` ran below FOLDER.
+count_checks() {
+    found=0
+    for trs in $(find "$1" -name '*.trs' | sort); do
+        found=1
+        log=${trs%.trs}.log
+        name="$2 $(basename "${trs%.trs}")"
+        outcome=$(sed -n 's/^:test-result: //p' "$trs")
+        # "All tests passed (201 assertions in 37 test cases)" or "test cases: 37 | 36 passed | 1 failed [| 1 skipped]"
+        good=$(sed -n 's/^All tests passed (.* in \([0-9]*\) test case.*/\1/p; s/^test cases:.*[| ]\([0-9]*\) passed.*/\1/p' "$log" | tail -n 1)
+        bad=$(sed -n 's/^test cases:.*[| ]\([0-9]*\) failed.*/\1/p' "$log" | tail -n 1)
+        left=$(sed -n 's/^test cases:.*[| ]\([0-9]*\) skipped.*/\1/p' "$log" | tail -n 1)
+        if [ -n "$good$bad$left" ]; then
+            i=0; while [ $i -lt "${good:-0}" ]; do echo "PASS $name" >>"$results"; i=$((i + 1)); done
+            i=0; while [ $i -lt "${bad:-0}" ]; do echo "FAIL $name" >>"$results"; i=$((i + 1)); done
+            i=0; while [ $i -lt "${left:-0}" ]; do echo "SKIP $name: by the test itself" >>"$results"; i=$((i + 1)); done
+            echo "$name: ${good:-0} cases passed, ${bad:-0} failed, ${left:-0} skipped"
+            # A crash after the totals, or a sanitizer's report at exit.
+            [ "$outcome" = PASS ] || [ "${bad:-0}" -gt 0 ] || result "FAIL $name (exit status)"
+        else
+            case $outcome in
+                PASS) result "PASS $name" ;;
+                SKIP) result "SKIP $name: $(sed -n 1p "$log")" ;;
+                *) result "FAIL $name" ;;
+            esac
+        fi
+        [ "$outcome" = PASS ] || [ "$outcome" = SKIP ] || tail -n 60 "$log"
+    done
+    [ $found = 1 ] || result "FAIL $2 (make check ran nothing)"
+}
+
+# run_script LEVEL LIMIT_S: test/LEVEL/run.sh, its lines copied.
+run_script() {
+    script=test/$1/run.sh
+    if [ ! -f $script ]; then
+        result "SKIP $1: there is no $script"
+        return
+    fi
+    say "$1: $script"
+    OVERLAP_BUILD=$build OVERLAP_PREFIX=$prefix timeout -k 10 "$2" sh $script >"$builds/$1.out" 2>"$builds/$1.err"
+    status=$?
+    grep -E '^(PASS|FAIL|SKIP) ' "$builds/$1.out" | tee -a "$results"
+    grep -qE '^(PASS|FAIL|SKIP) ' "$builds/$1.out" || [ $status -ne 0 ] || result "FAIL $1 (printed no result)"
+    if [ $status -ne 0 ]; then
+        grep -q '^FAIL ' "$builds/$1.out" || result "FAIL $1 (exit status $status; 124 is the time limit of $2 s)"
+        echo "end of $builds/$1.out and .err:"
+        tail -n 30 "$builds/$1.out" "$builds/$1.err"
+    fi
+}
+
+say "packages"
+sh test/support/install-packages build unit || { result "FAIL packages are missing"; finish; }
+
+# A tree that was configured in place cannot be built from elsewhere: use a copy without its products.
+if [ -f config.status ]; then
+    say "the source tree is configured: building from a copy"
+    mkdir -p "$builds/source"
+    tar -cf - --exclude=./_build --exclude=./_install --exclude=./.git --exclude=./config.status --exclude=./config/autoconf.h \
+        --exclude=./config/overlap_config.h --exclude=./env.sh --exclude=./modulefile --exclude=Makefile --exclude='*.o' --exclude='*.lo' \
+        --exclude='*.la' --exclude=.libs --exclude=.deps --exclude='*.trs' --exclude='*.log' . | tar -xf - -C "$builds/source"
+    configured_from=$builds/source
+else
+    configured_from=$source_folder
+fi
+say "autogen.sh"
+step "$builds/autogen.log" "$configured_from/autogen.sh" || { result "FAIL autogen.sh"; finish; }
+
+# build_in FOLDER CONFIGURE_OPTION...: configure (when needed) and make.
+build_in() {
+    mkdir -p "$1"
+    (
+        cd "$1" || exit 1
+        shift
+        if [ ! -f config.status ] || [ "$(cat options 2>/dev/null)" != "$*" ] || [ "$configured_from/configure" -nt config.status ]; then
+            "$configured_from/configure" "$@" && echo "$*" >options
+        fi && make -j"$jobs"
+    )
+}
+
+build=$builds/build
+prefix=$builds/prefix
+say "build"
+step "$builds/build.log" build_in "$build" --prefix="$prefix" || { result "FAIL build"; finish; }
+result "PASS build"
+if wanted unit; then
+    say "unit tests and simulation: make check"
+    make -C "$build" -k -j"$jobs" check >"$builds/check.log" 2>&1 || grep -E '(error|Error) ' "$builds/check.log" | head -n 20
+    count_checks "$build" unit
+fi
+
+if wanted sanitizers; then
+    for sanitizer in address,undefined thread; do
+        say "sanitizer $sanitizer: what needs no Open MPI"
+        folder=$builds/$(echo $sanitizer | tr , -)
+        if step "$folder.log" build_in "$folder" --without-openmpi --enable-sanitizer=$sanitizer CXXFLAGS="-O1 -g1" --disable-dependency-tracking; then
+            find "$folder" -name '*.trs' -exec rm -f {} +
+            make -C "$folder" -k -j"$jobs" check >"$folder-check.log" 2>&1 || grep -E '(error|Error) ' "$folder-check.log" | head -n 20
+            count_checks "$folder" $sanitizer
+        else
+            result "FAIL $sanitizer build"
+        fi
+    done
+fi
+
+say "install into $prefix"
+rm -rf "$prefix"
+step "$builds/install.log" make -C "$build" install || { result "FAIL install"; finish; }
+! wanted install || run_script install 300
+! wanted mpi || run_script mpi 600
+! wanted programs || run_script programs 400
+if wanted openmpi5; then
+    if [ "${OVERLAP_TEST_OPENMPI5:-0}" = 1 ]; then
+        run_script openmpi5 1500
+    else
+        result "SKIP openmpi5: set OVERLAP_TEST_OPENMPI5=1 to build and smoke-test with Open MPI 5.0 (Debian 13 folder, root)"
+    fi
+fi
+finish
