@@ -38,33 +38,73 @@ VARIANTS = {
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One program of this folder: its arguments, those of --quick, and what is added between simulated nodes."""
+    """One program of this folder: its arguments, those of --quick, and what is added or changed between simulated nodes."""
     program: str
     full: str = ""
     quick: str = ""
     nodes: str = ""
     nodes_quick: str = ""
-    transports: tuple = ("vader", "tcp", "nodes")
-    higher_is_better: bool = False
+    calibrate: bool = False  # measure the communication time of the first variant before and give it to all (--comm-us)
 
 
 BENCHMARKS = {
     "pingpong": Benchmark("pingpong", "--budget-ms 80", "--sizes 0,8,512,4k,64k,1m,4m --budget-ms 40", "",
                           "--sizes 8,4k,64k,1m --budget-ms 60"),
-    "message_rate": Benchmark("message_rate", "", "--budget-ms 150", higher_is_better=True),
+    "message_rate": Benchmark("message_rate", "", "--budget-ms 150"),
     "bandwidth": Benchmark("bandwidth", "--budget-ms 100", "--sizes 64k,256k,1m,4m --budget-ms 40", "--samples 10",
-                           "--sizes 64k,1m --samples 5 --window 4", higher_is_better=True),
-    "overlap": Benchmark("overlap", "--budget-ms 60", "--sizes 64k,256k,1m,4m --budget-ms 25", "--lead-us 2000 --budget-ms 150",
-                         "--lead-us 2000 --sizes 64k,256k,512k,1m --budget-ms 60", higher_is_better=True),
+                           "--sizes 64k,1m --samples 5 --window 4"),
+    "overlap": Benchmark("overlap", "--budget-ms 60", "--sizes 64k,256k,1m,4m --budget-ms 25", "--lead-us 2000 --budget-ms 300",
+                         "--lead-us 2000 --sizes 64k,256k,512k,1m --budget-ms 60"),
     "progress": Benchmark("overlap", "--progress 1 --sizes 1m --budget-ms 20", "--progress 1 --sizes 1m --budget-ms 8",
                           "--lead-us 2000 --budget-ms 120", "--progress 1 --sizes 1m --lead-us 2000 --budget-ms 60"),
+    "exchange_128k": Benchmark("exchange", "--sizes 128k", "--sizes 128k --budget-ms 30", "--budget-ms 150", calibrate=True),
+    "exchange_1m": Benchmark("exchange", "--sizes 1m", "--sizes 1m --budget-ms 30", "--iterations 20", calibrate=True),
+    "crossing": Benchmark("crossing", "", "--sizes 1k,128k,1m --budget-ms 60", "--budget-ms 300"),
+    "matching": Benchmark("matching", "", "--budget-ms 100 --samples 20"),
+    "rtr_usage": Benchmark("rtr_usage", "", "--messages 100", "--messages 60"),
 }
-FIRST = ["pingpong", "message_rate", "bandwidth", "overlap", "progress"]
 QUICK = ["pingpong", "message_rate", "overlap"]
 
-# What is compared, metric by metric; other metrics go to the CSV only. True: more is better.
-METRICS = {"half_round_trip": False, "bandwidth": True, "rate": True, "overlap": True, "time": False}
+# What the tables and plots show, with the title of the axis; everything else goes to the CSV only.
+METRICS = {"half_round_trip", "bandwidth", "rate", "overlap", "time", "iteration", "latency", "per_message", "rtr_usage",
+           "extra_bytes", "seconds", "rtr_crossed"}
+WITH_X = {"progress": "{:.4g} us", "exchange": "comm/comp {:g}", "matching": "{:g} messages"}
 COLORS = ["#888888", "#c0392b", "#2471a3", "#1e8449", "#b7950b", "#6c3483"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure to reach: the worst of `sizes` (bytes; or x) of one metric, of a variant against the first one."""
+    text: str
+    transport: str
+    benchmark: str
+    metric: str
+    kind: str  # "ratio" to the first variant, "points" above it, or the "value" itself
+    limit: float
+    at_most: bool
+    sizes: tuple = (0, 1 << 62)
+    cases: tuple = ()
+    variant: str = "speculative"
+
+
+KIB, MIB = 1 << 10, 1 << 20
+FIGURES = [
+    Figure("half round trip 0 B to 4 KiB", "vader", "pingpong", "half_round_trip", "ratio", 1.03, True, (0, 4 * KIB)),
+    Figure("ping-pong bandwidth 64 KiB to 4 MiB", "vader", "pingpong", "bandwidth", "ratio", 1.0, False, (64 * KIB, 4 * MIB)),
+    Figure("window bandwidth 64 KiB to 4 MiB", "vader", "bandwidth", "bandwidth", "ratio", 1.0, False, (64 * KIB, 4 * MIB)),
+    Figure("message rate 8 B", "vader", "message_rate", "rate", "ratio", 1.0, False),
+    Figure("overlap of an early receiver 256 KiB to 4 MiB", "vader", "overlap", "overlap", "value", 90, False,
+           (256 * KIB, 4 * MIB), ("receiver_early.receiver",)),
+    Figure("overlap of an early receiver 256 KiB to 1 MiB", "nodes", "overlap", "overlap", "value", 80, False, (256 * KIB, MIB),
+           ("receiver_early.receiver",)),
+    Figure("overlap of the other cases 256 KiB to 4 MiB", "vader", "overlap", "overlap", "points", -3, False, (256 * KIB, 4 * MIB),
+           ("receiver_early.sender", "sender_early.receiver", "sender_early.sender")),
+    Figure("overlap of the other cases 256 KiB to 1 MiB", "nodes", "overlap", "overlap", "points", -3, False, (256 * KIB, MIB),
+           ("receiver_early.sender", "sender_early.receiver", "sender_early.sender")),
+    Figure("crossing RTR and RTS, adaptation on", "vader", "crossing", "latency", "ratio", 1.01, True),
+    Figure("crossing RTR and RTS, adaptation off", "vader", "crossing", "latency", "ratio", 1.03, True, variant="no_adaptation"),
+    Figure("extra bytes in % of the data", "vader", "rtr_usage", "extra_bytes", "value", 0.04, True),
+]
 
 
 def say(text=""):
@@ -150,6 +190,8 @@ class Runner:
                 where = ["-x", {"vader": "UCX_TLS=sm,self", "tcp": "UCX_TLS=tcp,self"}[transport]]
             elif transport == "vader":
                 where += ["--mca", f"btl_{shared_memory_btl()}_backing_directory", str(self.cleanup.scratch)]
+        if self.options.nice:
+            start = ["nice", "-n", str(self.options.nice)] + start
         return start + arguments + where + shlex.split(self.options.mpirun) + program
 
     def make_nodes(self):
@@ -225,23 +267,24 @@ class Results:
     def __init__(self):
         self.rows = []
         self.series = {}
+        self.steps = {}
 
     def add(self, transport, variant, pair, row):
         benchmark, case, size, x, metric, unit, samples, *values = row
         self.rows.append([transport, benchmark, case, size, x, metric, unit, variant, pair, samples, *values])
-        # the inserted delay of `progress` follows the measured transfer time: compare by step, not by microseconds
         key = (transport, benchmark, case, int(size), metric, self.step(transport, benchmark, case, variant, pair, x))
         series = self.series.setdefault(key, {}).setdefault(variant, Series(unit))
         series.medians[pair] = float(values[0])
         series.p99s[pair] = float(values[3])
 
     def step(self, transport, benchmark, case, variant, pair, x):
+        """What the values of several runs have in common: x, but for `progress`, whose delays follow the measured transfer, the step."""
         if benchmark != "progress":
-            return x
-        seen = self.__dict__.setdefault("steps", {}).setdefault((transport, case, variant, pair), [])
+            return float(x)
+        seen = self.steps.setdefault((transport, case, variant, pair), [])
         if x not in seen:
             seen.append(x)
-        return f"{seen.index(x) / 4:.2f} x transfer"
+        return seen.index(x) / 4
 
     def write_csv(self, path):
         with open(path, "w", newline="") as out:
@@ -259,10 +302,10 @@ class Results:
             header += [f"{variant} / {base}", "min..max"]
         lines = []
         for (transport, benchmark, case, size, metric, x), by_variant in self.series.items():
-            if metric not in METRICS and metric not in EXTRA_METRICS:
+            if metric not in METRICS:
                 continue
             unit = next(iter(by_variant.values())).unit
-            label = size_text(size) + (f", {x}" if benchmark in WITH_X else "")
+            label = size_text(size) + (", " + x_text(benchmark, x) if benchmark in WITH_X else "")
             line = [transport, benchmark, case, label, metric, unit]
             for variant in variants:
                 s = by_variant.get(variant)
@@ -277,8 +320,41 @@ class Results:
         return header, lines
 
 
-EXTRA_METRICS = set()
-WITH_X = {"progress"}
+def x_text(benchmark, x):
+    return f"{x:.2f} transfers" if benchmark == "progress" else WITH_X[benchmark].format(x)
+
+
+def figures(results, variants):
+    """Judge the figures to reach that were measured: (text, variant, wanted, worst, where, reached)."""
+    out = []
+    for figure in FIGURES:
+        if figure.variant not in variants or figure.variant == variants[0]:
+            continue
+        worst = None
+        for (transport, benchmark, case, size, metric, x), by_variant in results.series.items():
+            mine, base = by_variant.get(figure.variant), by_variant.get(variants[0])
+            if (transport, benchmark, metric) != (figure.transport, figure.benchmark, figure.metric) or mine is None:
+                continue
+            if not figure.sizes[0] <= size <= figure.sizes[1] or (figure.cases and case not in figure.cases):
+                continue
+            value = mine.median()
+            if figure.kind != "value":
+                if base is None:
+                    continue
+                pairs = sorted(set(base.medians) & set(mine.medians))
+                if not pairs:
+                    continue
+                both = [(mine.medians[p], base.medians[p]) for p in pairs]
+                value = statistics.median(m - b if figure.kind == "points" else m / b for m, b in both)
+            if worst is None or (value > worst[0]) == figure.at_most:
+                worst = (value, f"{size_text(size)}" + ("" if case == "-" else f", {case}"))
+        if worst is None:
+            continue
+        reached = worst[0] <= figure.limit if figure.at_most else worst[0] >= figure.limit
+        wanted = f"{'<=' if figure.at_most else '>='} {figure.limit:g}" + {"ratio": " x", "points": " pt", "value": ""}[figure.kind]
+        out.append([f"{figure.text}, {figure.transport}", figure.variant, wanted, f"{worst[0]:.4g}", worst[1],
+                    "reached" if reached else "NOT reached"])
+    return ["figure (worst of its range)", "variant", "wanted", "measured", "where", ""], out
 
 
 def compare(base, other, unit):
@@ -310,19 +386,19 @@ def size_text(size):
     return f"{size} B"
 
 
-def as_text(header, lines):
-    rows = [header] + lines
-    widths = [max(len(r[i]) for r in rows) for i in range(len(header))]
-    left = 6
+def as_text(header, lines, left=6):
+    widths = [max(len(r[i]) for r in [header] + lines) for i in range(len(header))]
+
     def one(r):
         return "  ".join(c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths))).rstrip()
     return "\n".join([one(header), "-" * len(one(header))] + [one(r) for r in lines]) + "\n"
 
 
-def as_markdown(header, lines):
+def as_markdown(header, lines, left=6):
     def one(r):
         return "| " + " | ".join(r) + " |"
-    return "\n".join([one(header), one(["---"] * 6 + ["---:"] * (len(header) - 6))] + [one(r) for r in lines]) + "\n"
+
+    return "\n".join([one(header), one(["---"] * left + ["---:"] * (len(header) - left))] + [one(r) for r in lines]) + "\n"
 
 
 # ---------------------------------------------------------------------------------------------- plots
@@ -347,8 +423,9 @@ def plot_all(results, variants, folder, footer):
         return []
     groups = {}
     for (transport, benchmark, case, size, metric, x), by_variant in results.series.items():
-        if metric in METRICS or metric in EXTRA_METRICS:
-            groups.setdefault((transport, benchmark), {}).setdefault((case, metric), []).append((size, x, by_variant))
+        if metric in METRICS and benchmark not in ("rtr_usage", "waitprofile"):
+            panel = (f"{case} {size_text(size)}" if benchmark in WITH_X else case, metric)
+            groups.setdefault((transport, benchmark), {}).setdefault(panel, []).append((size, x, by_variant))
     paths = []
     for (transport, benchmark), panels in groups.items():
         columns = 2 if len(panels) > 1 else 1
@@ -372,7 +449,7 @@ def plot_all(results, variants, folder, footer):
 def draw(axis, case, metric, points, variants, benchmark):
     unit = next(iter(points[0][2].values())).unit
     by_x = benchmark in WITH_X
-    labels = [x.replace(" x transfer", "") if by_x else size_text(size) for size, x, _ in points]
+    labels = [f"{x:g}" if by_x else size_text(size) for size, x, _ in points]
     for index, variant in enumerate(variants):
         at, middle, low, high = [], [], [], []
         for i, (_size, _x, by_variant) in enumerate(points):
@@ -398,8 +475,9 @@ def draw(axis, case, metric, points, variants, benchmark):
         step = max(1, len(labels) // 8)
         axis.set_xticks(range(0, len(labels), step), labels[::step], rotation=35 if not by_x else 0, fontsize=7)
         if by_x:
-            axis.set_xlabel(f"computation / transfer ({size_text(points[0][0])})")
-    if metric == "half_round_trip" and len(points) > 1:
+            axis.set_xlabel({"progress": "computation / transfer", "exchange": "communication / computation",
+                             "matching": "messages"}[benchmark] + f" ({size_text(points[0][0])})")
+    if (metric in ("half_round_trip", "latency") or benchmark in ("matching", "exchange")) and len(points) > 1:
         axis.set_yscale("log")
     elif metric == "overlap":
         axis.set_ylim(-15, 105)
@@ -435,6 +513,8 @@ def machine(options):
         facts["tcp, all variants"] = " ".join(socket_options()) or "(no options: rmem_max or wmem_max below 1 MiB)"
     if "nodes" in options.transports:
         facts["nodes"] = f"{options.node_count} network namespaces, {options.rate} each (tbf), tcp_rmem and tcp_wmem start at 4 MiB"
+    if options.nice:
+        facts["nice, all variants"] = str(options.nice)
     if options.mpirun:
         facts["mpirun, all variants"] = options.mpirun
     return facts
@@ -454,7 +534,12 @@ def parse(arguments):
     parser.add_argument("--pairs", type=int, default=5, help="how often each variant runs (default and least for figures: 5)")
     parser.add_argument("--out", type=Path, default=Path("bench-results"), help="folder of the results (default: bench-results)")
     parser.add_argument("--build", type=Path, default=HERE / "build", help="folder of the programs; built when missing or old")
+    parser.add_argument("--profile", metavar="PROGRAM", help="run this program (with arguments) instead of the benchmarks and compare "
+                        "the time it waits in MPI")
+    parser.add_argument("--np", type=int, default=2, help="ranks for --profile (default: 2)")
     parser.add_argument("--rate", default="1gbit", help="rate of the simulated nodes (default: 1gbit)")
+    parser.add_argument("--nice", type=int, default=0, metavar="N", help="priority of all variants on a busy machine (root: -19 to 19; "
+                        "default: 0)")
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one run of one program (default: 120)")
     parser.add_argument("--mpirun", metavar="ARGS", default="", help="arguments for mpirun in all variants")
     parser.add_argument("--args", metavar="ARGS", default=None, help="arguments for the programs instead of those built in")
@@ -469,7 +554,7 @@ def parse(arguments):
         if name not in known:
             parser.error(f"no variant '{name}'; there are: {' '.join(known)}")
     options.variants = {name: known[name] for name in names}
-    options.benchmarks = options.benchmarks.split(",") if options.benchmarks else (QUICK if options.quick else FIRST)
+    options.benchmarks = options.benchmarks.split(",") if options.benchmarks else (QUICK if options.quick else list(BENCHMARKS))
     for name in options.benchmarks:
         if name not in BENCHMARKS:
             parser.error(f"no benchmark '{name}'; there are: {' '.join(BENCHMARKS)}")
@@ -482,7 +567,7 @@ def parse(arguments):
         options.transports.remove("nodes")
     if options.pairs < 1:
         parser.error("--pairs must be 1 or more")
-    options.node_count = 2
+    options.node_count = options.np if options.profile else 2
     return options
 
 
@@ -501,6 +586,31 @@ def arguments_for(benchmark, transport, options):
     return text
 
 
+def calibration(runner, transport, variant, program):
+    """Communication time of the first variant, so that all variants compute for the same time."""
+    rows, _ = runner.rows(transport, variant, program + ["--calibrate", "1"])
+    times = [float(row[7]) for row in rows if row[4] == "communication"]
+    return ["--comm-us", str(statistics.mean(times))] if times else []
+
+
+def measure_profile(options, runner, results):
+    """The wait-time profile of a program of the user; returns what failed."""
+    failures = []
+    options.mpirun += f" -x LD_PRELOAD={options.build / 'libwaitprofile.so'} -x WAITPROFILE_ROWS=1"
+    for transport in options.transports:
+        for pair in range(options.pairs):
+            for variant in list(options.variants)[::1 if pair % 2 == 0 else -1]:
+                begin = time.monotonic()
+                rows, why = runner.rows(transport, variant, shlex.split(options.profile), options.np)
+                say(f"  {transport:6} profile        {pair + 1}/{options.pairs}  {variant:14} {time.monotonic() - begin:5.1f} s" +
+                    ("" if why is None else f"  FAILED, {why}"))
+                if why is not None:
+                    failures.append((transport, "profile", variant, why))
+                for row in rows:
+                    results.add(transport, variant, pair, row)
+    return failures
+
+
 def measure(options, runner, results):
     """Run everything; returns what failed."""
     failures = []
@@ -508,9 +618,9 @@ def measure(options, runner, results):
     for transport in options.transports:
         for name in options.benchmarks:
             benchmark = BENCHMARKS[name]
-            if transport not in benchmark.transports:
-                continue
             program = [str(options.build / benchmark.program)] + arguments_for(benchmark, transport, options)
+            if benchmark.calibrate:
+                program += calibration(runner, transport, names[0], program)
             broken = set()
             for pair in range(options.pairs):
                 order = names if pair % 2 == 0 else names[::-1]
@@ -544,14 +654,19 @@ def main():
     say()
 
     results = Results()
-    failures = measure(options, Runner(options, Cleanup()), results)
+    runner = Runner(options, Cleanup())
+    failures = (measure_profile if options.profile else measure)(options, runner, results)
     names = list(options.variants)
     header, lines = results.table(names)
     preface = "".join(f"{key}: {value}\n" for key, value in facts.items())
-    text = as_text(header, lines)
+    text, markdown = as_text(header, lines), as_markdown(header, lines)
+    judged = figures(results, names)
+    if judged[1]:
+        text += "\n" + as_text(*judged)
+        markdown += "\n" + as_markdown(*judged)
     results.write_csv(options.out / "results.csv")
     (options.out / "results.txt").write_text(preface + "\n" + text)
-    (options.out / "results.md").write_text("".join(f"- {l}\n" for l in preface.splitlines()) + "\n" + as_markdown(header, lines))
+    (options.out / "results.md").write_text("".join(f"- {l}\n" for l in preface.splitlines()) + "\n" + markdown)
     plots = [] if options.no_plots else plot_all(results, names, options.out,
                                                  f"{facts['machine']}; {facts['Open MPI']}; {facts['date']}; {facts['commit']}")
     say("\n" + text)
