@@ -50,16 +50,16 @@ int add_procs(ompi_proc_t** procs, std::size_t count) noexcept {
 
 int del_procs(ompi_proc_t** procs, std::size_t count) noexcept { return mca_bml.bml_del_procs(count, procs); }
 
-int Pml::poll() {
+/// The part of polling that a process on shared memory alone does not need.
+int Pml::poll_more() {
   const std::uint64_t before = events;
-  int count = 0;
-  for (const mca_btl_base_component_progress_fn_t function : btl_progress_) count += function();
   if (event_driven_) {
     set_event_polling(false);  // somebody may have set it anew
     poll_events();
   }
-  if (has_pending()) [[unlikely]] retry_pending();
-  return count > 0 ? count : static_cast<int>(events - before);
+  if (has_pending()) retry_pending();
+  more_to_poll_ = event_driven_ || has_pending();
+  return static_cast<int>(events - before);
 }
 
 /// What opal_progress calls.

@@ -141,7 +141,12 @@ class Pml final : public Host {
   [[nodiscard]] bool has_callbacks() const noexcept { return !callbacks_.empty(); }
 
   /// Progress everything once. @returns events seen  @thread  lock held
-  int poll();
+  int poll() {
+    int count = 0;
+    for (unsigned i = 0; i < btl_progress_count_; ++i) count += btl_progress_[i]();
+    if (more_to_poll_) [[unlikely]] count += poll_more();
+    return count;
+  }
   /// Take over the progress functions of BTLs that the BML has registered since.
   void own_btl_progress() noexcept;
 
@@ -157,6 +162,7 @@ class Pml final : public Host {
  private:
   [[nodiscard]] PeerLink* make_link(Peer& peer);
   void run_queued_actions();
+  int poll_more();
   void execute(Action& action);
   void send_control(const Action& action);
   void start_write(SendRequest& request);
@@ -174,7 +180,10 @@ class Pml final : public Host {
   std::uint16_t last_incarnation_ = 0;
   std::vector<Communicator*> communicators_;          // [context]
   std::vector<std::vector<std::byte>> early_;         // for communicators that do not exist here yet
-  std::vector<mca_btl_base_component_progress_fn_t> btl_progress_;
+  static constexpr unsigned btl_progress_max = 16;    // components; Open MPI has about ten
+  std::array<mca_btl_base_component_progress_fn_t, btl_progress_max> btl_progress_{};
+  unsigned btl_progress_count_ = 0;
+  bool more_to_poll_ = false;                         // event_driven_, or something waits for room
   std::deque<PendingControl> pending_;
   std::deque<SendRequest*> stalled_sends_;            // writes and pushes that ran out of resources
   std::deque<ReceiveRequest*> stalled_receives_;      // reads

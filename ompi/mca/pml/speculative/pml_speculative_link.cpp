@@ -103,9 +103,11 @@ void Pml::own_btl_progress() noexcept {
       return;
     }
     // Only functions that the BML has registered: a BTL that nobody uses may not be ready to be called.
-    if (opal_progress_unregister(function) != OPAL_SUCCESS) return;
-    if (std::find(btl_progress_.begin(), btl_progress_.end(), function) == btl_progress_.end()) btl_progress_.push_back(function);
+    if (btl_progress_count_ == btl_progress_max || opal_progress_unregister(function) != OPAL_SUCCESS) return;
+    const auto end = btl_progress_.begin() + btl_progress_count_;
+    if (std::find(btl_progress_.begin(), end, function) == end) btl_progress_[btl_progress_count_++] = function;
   });
+  more_to_poll_ = event_driven_ || has_pending();
 }
 
 void Pml::tell_fallback(const PeerLink& link, const char* what) noexcept {

@@ -130,6 +130,7 @@ void Pml::start_write(SendRequest& request) {
   }
   if (posted == Posted::stalled) {
     transfer.waiting = true;
+    more_to_poll_ = true;
     stalled_sends_.push_back(&request);
   }
   protocol.write_posted(op);
@@ -198,6 +199,7 @@ void Pml::start_read(ReceiveRequest& request) {
   }
   if (posted == Posted::stalled) {
     transfer.waiting = true;
+    more_to_poll_ = true;
     stalled_receives_.push_back(&request);
   }
 }
@@ -275,6 +277,7 @@ void Pml::push_fragments(SendRequest& request) {
   // With fragments under way the next completion goes on; without any, progress has to.
   if (!room && request.fragments_out == 0 && !transfer.waiting) {
     transfer.waiting = true;
+    more_to_poll_ = true;
     stalled_sends_.push_back(&request);
   }
 }

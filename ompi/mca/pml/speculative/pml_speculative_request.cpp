@@ -161,7 +161,21 @@ void Pml::complete(ReceiveRequest& request, bool cancelled) {
   finish_mpi(request.ompi());
 }
 
-void wait_complete(ompi_request_t& request) noexcept { ompi_request_wait_completion(&request); }
+void wait_complete(ompi_request_t& request) noexcept {
+  if (opal_using_threads()) {
+    ompi_request_wait_completion(&request);
+    return;
+  }
+  // The BTLs are asked several times for each turn of opal_progress, which does much that a blocked call does not wait for.
+  constexpr int polls = 8;
+  while (!REQUEST_COMPLETE(&request)) {
+    for (int i = 0; i < polls && !REQUEST_COMPLETE(&request); ++i) {
+      const Entry entry;
+      pml->poll();
+    }
+    if (!REQUEST_COMPLETE(&request)) opal_progress();
+  }
+}
 
 }  // namespace overlap::speculative
 

@@ -81,15 +81,15 @@ void send_eager(PeerLink& link, std::span<const std::byte> header, const Payload
   mca_bml_base_btl_t* bml_btl = mca_bml_base_btl_array_get_next(&link.endpoint->btl_eager);
   opal_convertor_t own;
   opal_convertor_t* convertor = nullptr;
-  if (payload.plain) [[likely]] {
+  if (payload.bytes == 0) {
+    // Nobody looks at a convertor without data.
+  } else if (payload.plain) [[likely]] {
     convertor = byte_convertor.at(payload.start(), payload.bytes);
   } else {
     OBJ_CONSTRUCT(&own, opal_convertor_t);
     convertor = &own;
-    if (payload.bytes > 0) {
-      opal_convertor_copy_and_prepare_for_send(link.proc->super.proc_convertor, &payload.type->super, payload.count, payload.buffer, 0,
-                                               convertor);
-    }
+    opal_convertor_copy_and_prepare_for_send(link.proc->super.proc_convertor, &payload.type->super, payload.count, payload.buffer, 0,
+                                             convertor);
   }
   bool sent = false;
   if (bml_btl->btl->btl_sendi != nullptr) {

@@ -94,6 +94,7 @@ void Pml::send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_t
     if (mca_bml_base_send(bml_btl, descriptor, tag) >= 0) return;
     mca_bml_base_free(bml_btl, descriptor);
   }
+  more_to_poll_ = true;
   pending_.push_back({&link, bml_btl, tag, {bytes.begin(), bytes.end()}});
 }
 

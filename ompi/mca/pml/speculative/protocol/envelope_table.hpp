@@ -57,6 +57,7 @@ struct ReceiveEnvelope {
   std::uint32_t mispredictions = 0;   ///< in a row
   std::uint32_t revokes_out = 0;      ///< not yet confirmed
 
+  [[nodiscard]] bool may_offer() const noexcept { return !hazard_stopped && !adaptation_stopped && !muted && revokes_out == 0; }
   [[nodiscard]] bool forgettable() const noexcept { return !hazard_stopped && revokes_out == 0; }
 };
 

@@ -161,11 +161,13 @@ class Protocol {
 
   void try_offer(ReceiveOp& op);
   [[nodiscard]] bool may_offer(const ReceiveOp& op, const ReceiveEnvelope& envelope) const noexcept;
-  void offer_again(Peer& peer, std::int32_t tag);
+  void take_back_offers(Peer& peer, std::int32_t tag);
+  void offer_waiting(Peer& peer, std::int32_t tag, bool restarts);
 
   [[nodiscard]] const char* on_forward(Peer& peer, std::span<const std::byte> message);
   [[nodiscard]] const char* on_eager(Peer& peer, std::span<const std::byte> message);
   [[nodiscard]] const char* on_rts(Peer& peer, std::span<const std::byte> message);
+  bool note_rts_flags(Peer& peer, const RtsHeader& rts);
   [[nodiscard]] const char* on_rtr_ack(Peer& peer, std::span<const std::byte> message);
   [[nodiscard]] const char* on_revoke_ack(Peer& peer, std::span<const std::byte> message);
   void on_reverse(Peer& peer, std::span<const std::byte> message);

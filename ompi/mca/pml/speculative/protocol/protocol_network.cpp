@@ -94,15 +94,7 @@ const char* Protocol::on_eager(Peer& peer, std::span<const std::byte> message) {
 
 const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message) {
   const auto rts = load<RtsHeader>(message);
-  if (config_.speculation) {
-    if (ReceiveEnvelope* envelope = peer.receive_envelopes.get(rts.head.tag, config_.envelopes)) {
-      hazard_->rts_arrived(*envelope, rts.head.flags);
-      if ((rts.head.flags & flag::adapt_stop) != 0) envelope->adaptation_stopped = true;
-      if ((rts.head.flags & flag::adapt_resume) != 0) envelope->adaptation_stopped = false;
-      envelope->muted = false;
-      envelope->mispredictions = 0;
-    }
-  }
+  const bool restarts = config_.speculation && note_rts_flags(peer, rts);
   Arrived* arrived = Arrived::make(0);
   arrived->peer = &peer;
   arrived->tag = rts.head.tag;
@@ -119,11 +111,26 @@ const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message) {
     acknowledge_match(*arrived, rtr_out);
     match_rts(*op, *arrived);
     Arrived::destroy(arrived);
+    if (config_.speculation) offer_waiting(peer, rts.head.tag, restarts);
     return nullptr;
   }
   comm.store(*arrived);
   counters_.unexpected_queue_max = std::max(counters_.unexpected_queue_max, comm.unexpected_count);
   return nullptr;
+}
+
+/// What an RTS says about the speculation of its envelope. @returns  true when RTRs may be sent from now on and could not before
+bool Protocol::note_rts_flags(Peer& peer, const RtsHeader& rts) {
+  ReceiveEnvelope* envelope = peer.receive_envelopes.get(rts.head.tag, config_.envelopes);
+  if (envelope == nullptr) return false;
+  const bool before = envelope->may_offer();
+  hazard_->rts_arrived(*envelope, rts.head.flags);
+  if ((rts.head.flags & flag::adapt_stop) != 0) envelope->adaptation_stopped = true;
+  if ((rts.head.flags & flag::adapt_resume) != 0) envelope->adaptation_stopped = false;
+  envelope->muted = false;
+  envelope->mispredictions = 0;
+  if ((rts.head.flags & flag::hazard_stop) != 0) take_back_offers(peer, rts.head.tag);
+  return !before && envelope->may_offer();
 }
 
 const char* Protocol::on_rtr_ack(Peer& peer, std::span<const std::byte> message) {
@@ -153,7 +160,8 @@ const char* Protocol::on_revoke_ack(Peer& peer, std::span<const std::byte> messa
     peer.comm->unpost(*op);
     advance(*op, ReceiveEvent::revoked);
   }
-  offer_again(peer, head.tag);
+  take_back_offers(peer, head.tag);
+  offer_waiting(peer, head.tag, true);
   return nullptr;
 }
 

@@ -108,8 +108,7 @@ void Protocol::note_misprediction(Peer& peer, std::int32_t tag) {
 // RTRs -----------------------------------------------------------------------------------------------------------------------
 
 bool Protocol::may_offer(const ReceiveOp& op, const ReceiveEnvelope& envelope) const noexcept {
-  return op.speculate && op.capacity_bytes >= config_.rtr_min_bytes && op.peer->incarnation_known && !envelope.hazard_stopped &&
-         !envelope.adaptation_stopped && !envelope.muted && envelope.revokes_out == 0;
+  return op.speculate && op.capacity_bytes >= config_.rtr_min_bytes && op.peer->incarnation_known && envelope.may_offer();
 }
 
 /// Send an RTR for a queued receive of an exact envelope, unless one of the rules speaks against it (P1.7, P1.9, P1.11).
@@ -128,12 +127,24 @@ void Protocol::try_offer(ReceiveOp& op) {
   advance(op, ReceiveEvent::offer);
 }
 
-/// The sender has dropped every RTR of the envelope: the receives that are still posted offer anew, in order.
-void Protocol::offer_again(Peer& peer, std::int32_t tag) {
+/// The sender uses none of the envelope's RTRs any more: their receives are as if they had sent none.
+void Protocol::take_back_offers(Peer& peer, std::int32_t tag) {
   for (ReceiveOp* op = peer.posted.find(tag); op != nullptr; op = peer.posted.find_after(*op)) {
     if (op->state == ReceiveState::offered) advance(*op, ReceiveEvent::take_back);
   }
-  for (ReceiveOp* op = peer.posted.find(tag); op != nullptr; op = peer.posted.find_after(*op)) try_offer(*op);
+}
+
+/// Send the RTRs that receives of this envelope could not send when they were posted. A program that always has a receive posted would
+/// otherwise never speculate again after one stop, because the first receive without RTR holds all later ones back.
+///
+/// @param restarts  false: only look at the first receive, which a wildcard may have held back
+void Protocol::offer_waiting(Peer& peer, std::int32_t tag, bool restarts) {
+  ReceiveOp* op = peer.posted.find(tag);
+  if (op == nullptr || (!restarts && op->state != ReceiveState::queued)) return;
+  for (; op != nullptr; op = peer.posted.find_after(*op)) {
+    if (op->state == ReceiveState::queued) try_offer(*op);
+    if (op->state != ReceiveState::offered) return;
+  }
 }
 
 void Protocol::cancel(Communicator& comm, ReceiveOp& op) {
@@ -180,7 +191,8 @@ void Protocol::perform(ReceiveOp& op, ReceiveAction action) {
       finish(op, Action::Kind::complete_receive);
       break;
     case ReceiveAction::send_revoke: {
-      ++op.peer->receive_envelopes.find(op.tag)->revokes_out;
+      // The envelope may have been forgotten since its RTR went out. What is asked back must be remembered, so it always finds room.
+      ++op.peer->receive_envelopes.get(op.tag, {.envelopes_max = SIZE_MAX})->revokes_out;
       ++counters_.revoke_sent;
       counters_.extra_control_bytes += sizeof(RevokeHeader);
       emit_control(*op.peer, RevokeHeader{reverse_head(Kind::revoke, *op.peer, op.tag)});
