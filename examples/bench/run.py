@@ -24,7 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NODES = HERE.parent.parent / "test" / "support" / "nodes" / "nodes.sh"
+ROOT = HERE.parent.parent
+NODES = ROOT / "test" / "support" / "nodes" / "nodes.sh"
+COMPONENT_PATH = "OMPI_MCA_mca_base_component_path"
 
 VARIANTS = {
     "ob1": "--mca pml ob1",
@@ -54,7 +56,7 @@ BENCHMARKS = {
     "bandwidth": Benchmark("bandwidth", "--budget-ms 100", "--sizes 64k,256k,1m,4m --budget-ms 40", "--samples 10",
                            "--sizes 64k,1m --samples 5 --window 4"),
     "overlap": Benchmark("overlap", "--budget-ms 60", "--sizes 64k,256k,1m,4m --budget-ms 25", "--lead-us 2000 --budget-ms 300",
-                         "--lead-us 2000 --sizes 64k,256k,512k,1m --budget-ms 60"),
+                         "--lead-us 2000 --sizes 256k,512k,1m --budget-ms 30"),
     "progress": Benchmark("overlap", "--progress 1 --sizes 1m --budget-ms 20", "--progress 1 --sizes 1m --budget-ms 8",
                           "--lead-us 2000 --budget-ms 120", "--progress 1 --sizes 1m --lead-us 2000 --budget-ms 60"),
     "exchange_128k": Benchmark("exchange", "--sizes 128k", "--sizes 128k --budget-ms 30", "--budget-ms 150", calibrate=True),
@@ -168,10 +170,7 @@ class Runner:
         self.cleanup = cleanup
         self.environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                                 UCX_POSIX_DIR=str(cleanup.scratch), UCX_LOG_LEVEL="error")
-        try:
-            self.cores = len(os.sched_getaffinity(0))
-        except AttributeError:
-            self.cores = os.cpu_count() or 1
+        self.cores = physical_cores()
 
     def command(self, transport, variant, program, ranks):
         arguments = shlex.split(self.options.variants[variant])
@@ -222,6 +221,13 @@ class Runner:
             tail = "\n".join("      | " + line for line in text.strip().splitlines()[-12:] if not line.startswith("row,"))
             return [], f"{why}: {shlex.join(command)}\n{tail}"
         return [line.split(",")[1:] for line in text.splitlines() if line.startswith("row,")], None
+
+
+def physical_cores():
+    """Cores this process may use; two hardware threads of one core count once, as mpirun counts them."""
+    allowed = os.sched_getaffinity(0)
+    siblings = {read_first(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", str(cpu)) for cpu in allowed}
+    return len(siblings)
 
 
 def shared_memory_btl():
@@ -291,6 +297,21 @@ class Results:
             writer = csv.writer(out)
             writer.writerow(self.columns)
             writer.writerows(self.rows)
+
+    def brief(self, variants):
+        """The table for the screen: medians only."""
+        header = ["where", "what", "size", "unit"] + variants + [f"{v} / {variants[0]}" for v in variants[1:]]
+        lines = []
+        for (transport, benchmark, case, size, metric, x), by_variant in self.series.items():
+            if metric not in METRICS:
+                continue
+            unit = next(iter(by_variant.values())).unit
+            label = size_text(size) + (", " + x_text(benchmark, x) if benchmark in WITH_X else "")
+            line = [transport, f"{metric} {case}" if case != "-" else f"{benchmark} {metric}", label, unit]
+            line += [number(by_variant[v].median()) if v in by_variant else "-" for v in variants]
+            line += [compare(by_variant.get(variants[0]), by_variant.get(v), unit)[0] for v in variants[1:]]
+            lines.append(line)
+        return header, lines
 
     def table(self, variants):
         """Rows of text: one per measured value, with every variant and the ratio or difference to the first."""
@@ -513,6 +534,8 @@ def machine(options):
         facts["tcp, all variants"] = " ".join(socket_options()) or "(no options: rmem_max or wmem_max below 1 MiB)"
     if "nodes" in options.transports:
         facts["nodes"] = f"{options.node_count} network namespaces, {options.rate} each (tbf), tcp_rmem and tcp_wmem start at 4 MiB"
+    if COMPONENT_PATH in os.environ:
+        facts["components from"] = os.environ[COMPONENT_PATH]
     if options.nice:
         facts["nice, all variants"] = str(options.nice)
     if options.mpirun:
@@ -543,6 +566,7 @@ def parse(arguments):
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one run of one program (default: 120)")
     parser.add_argument("--mpirun", metavar="ARGS", default="", help="arguments for mpirun in all variants")
     parser.add_argument("--args", metavar="ARGS", default=None, help="arguments for the programs instead of those built in")
+    parser.add_argument("--brief", action="store_true", help="a narrow table on the screen; the files hold everything")
     parser.add_argument("--no-plots", action="store_true")
     parser.add_argument("--verbose", action="store_true", help="show every command")
     options = parser.parse_args(arguments)
@@ -645,6 +669,8 @@ def main():
     for tool in ("mpirun", "ompi_info"):
         if shutil.which(tool) is None:
             sys.exit(f"run.py: {tool} not found (Debian: openmpi-bin)")
+    if COMPONENT_PATH not in os.environ and (ROOT / "_install" / "env.sh").exists():
+        os.environ[COMPONENT_PATH] = f"{ROOT}/_install/lib/openmpi:SYSTEM_DEFAULT:USER_DEFAULT"
     subprocess.run(["sh", str(HERE / "build.sh"), str(options.build)], check=True)
     options.build = options.build.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -669,7 +695,7 @@ def main():
     (options.out / "results.md").write_text("".join(f"- {l}\n" for l in preface.splitlines()) + "\n" + markdown)
     plots = [] if options.no_plots else plot_all(results, names, options.out,
                                                  f"{facts['machine']}; {facts['Open MPI']}; {facts['date']}; {facts['commit']}")
-    say("\n" + text)
+    say("\n" + (as_text(*results.brief(names), left=3) if options.brief else text))
     say(f"results in {options.out}/results.csv, .txt, .md")
     for path in plots:
         say(f"  {path}.svg  {path}.png")

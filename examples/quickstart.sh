@@ -1,0 +1,127 @@
+#!/bin/sh
+# Build the components, install them into ./_install and show what they do beside stock Open MPI. Nothing outside this tree changes, but
+# for missing Debian packages, which are installed when this runs as root.
+set -eu
+
+usage() {
+    cat <<'END'
+usage: sh examples/quickstart.sh [-h] [-b] [-p PAIRS] [-o FOLDER]
+
+Installs what is missing (apt, as root; else says what to install), builds, installs into ./_install, then measures how much
+of a large message disappears behind computation, with stock ob1 and with speculative in turn: on shared memory and, as root,
+between two simulated nodes with TCP at 1 Gbit/s. Ends with a table and plots. Steps already done are skipped.
+
+  -b         build and install only
+  -p PAIRS   how often each variant runs (default: 5)
+  -o FOLDER  where tables and plots go (default: ./_build/quickstart/results)
+  -h         this text
+
+Afterwards:  . ./_install/env.sh && mpirun --mca pml speculative PROGRAM
+To remove everything:  rm -r _install _build
+END
+}
+
+pairs=5
+build_only=no
+results=
+while getopts hbp:o: option; do
+    case $option in
+        h) usage; exit 0 ;;
+        b) build_only=yes ;;
+        p) pairs=$OPTARG ;;
+        o) case $OPTARG in /*) results=$OPTARG ;; *) results=$PWD/$OPTARG ;; esac ;;
+        *) usage >&2; exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+[ $# -eq 0 ] || { usage >&2; exit 2; }
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+cd "$top"
+work=$top/_build/quickstart
+prefix=$top/_install
+stamp=$work/installed
+results=${results:-$work/results}
+mkdir -p "$work"
+started=$(date +%s)
+say() { echo "[$(($(date +%s) - started)) s] $*"; }
+
+# step NAME COMMAND...: run with its output in a log; on failure show the end of it.
+step() {
+    name=$1
+    shift
+    say "$name"
+    if "$@" >"$work/$name.log" 2>&1; then return 0; fi
+    echo "quickstart.sh: '$*' failed; the end of $work/$name.log:" >&2
+    tail -n 30 "$work/$name.log" >&2
+    exit 1
+}
+
+# True if this tree is installed: same place, same Open MPI, and nothing is newer than the installation.
+installed() {
+    [ -f "$stamp" ] && [ -f "$prefix/env.sh" ] && [ "$(cat "$stamp")" = "$(identity)" ] || return 1
+    [ -z "$(find configure.ac autogen.sh Makefile.am env.sh.in config ompi opal -path config/generated -prune -o -type f \
+        ! -name '*_test.cpp' ! -name '*.o' ! -name '*.lo' ! -name Makefile ! -name Makefile.in ! -path config/autoconf.h.in \
+        -newer "$stamp" -print 2>/dev/null | head -n 1)" ]
+}
+identity() { echo "$prefix $(command -v mpirun) $(ompi_info --version 2>/dev/null | head -n 1)"; }
+
+build() {
+    from=$top
+    if [ -f config.status ]; then
+        # a tree that was configured in place cannot be built from elsewhere: use a copy without its products
+        say "the source tree is configured in place: building from a copy"
+        from=$work/source
+        mkdir -p "$from"
+        tar -cf - --exclude=./_build --exclude=./_install --exclude=./.git --exclude=./config.status --exclude=./config/autoconf.h \
+            --exclude=./config/overlap_config.h --exclude=./env.sh --exclude=./modulefile --exclude=Makefile --exclude='*.o' \
+            --exclude='*.lo' --exclude='*.la' --exclude=.libs --exclude=.deps . | tar -xf - -C "$from"
+    fi
+    step autogen "$from/autogen.sh"
+    mkdir -p "$work/build"
+    cd "$work/build"
+    if [ ! -f config.status ] || [ "$from/configure" -nt config.status ]; then
+        step configure "$from/configure" --prefix="$prefix"
+    fi
+    step make make -j"$(nproc 2>/dev/null || echo 2)"
+    step install make install
+    cd "$top"
+    identity >"$stamp"
+}
+
+say "packages"
+sh test/support/install-packages build || exit 1
+if [ "$build_only" = no ]; then
+    sh test/support/install-packages plots || echo "quickstart.sh: without them there will be no plots" >&2
+    command -v python3 >/dev/null || { echo "quickstart.sh: python3 is needed for the demonstration" >&2; exit 1; }
+    [ "$(id -u)" != 0 ] || sh test/support/install-packages nodes || exit 1
+fi
+if installed; then say "already built and installed in _install"; else build; fi
+set +u
+# shellcheck disable=SC1091
+. "$prefix/env.sh"
+set -u
+if [ "$build_only" = yes ]; then say "installed in $prefix; source its env.sh"; exit 0; fi
+
+transports=vader
+if [ "$(id -u)" != 0 ]; then
+    echo "not root: the simulated nodes are left out"
+elif unshare -n true 2>/dev/null; then
+    transports=vader,nodes
+else
+    echo "this system does not allow network namespaces: the simulated nodes are left out"
+fi
+say "demonstration: overlap of computation and communication"
+python=python3
+[ ! -x /usr/bin/python3 ] || python=/usr/bin/python3  # the one that Debian's matplotlib belongs to
+status=0
+"$python" examples/bench/run.py --quick --brief --benchmarks overlap --variants ob1,speculative --transports "$transports" \
+    --pairs "$pairs" --build "$work/bench" --out "$results" || status=$?
+cat <<END
+
+What the table says: 'receiver_early.receiver' is the share of a transfer that costs a receiver nothing when it had posted
+its receive, computed, and then called MPI_Wait. Full results: $results/results.txt
+Use it:  . $prefix/env.sh && mpirun --mca pml speculative PROGRAM
+END
+say "done"
+exit $status
