@@ -12,7 +12,7 @@ constexpr std::uint8_t flags_allowed(Kind kind) noexcept {
       return flag::hazard_stop | flag::hazard_resume | flag::adapt_stop | flag::adapt_resume | flag::no_memory;
     case Kind::rtr_ack: return flag::data_done;
     case Kind::rts_ack: return flag::hazard_stop;
-    case Kind::rtr:
+    case Kind::rtr: return flag::no_memory | flag::acknowledging;
     case Kind::grant: return flag::no_memory;
     case Kind::done: return flag::to_receiver;
     case Kind::eager:

@@ -146,7 +146,9 @@ void Protocol::on_rtr(Peer& peer, std::span<const std::byte> message) {
   const auto rtr = load<RtrHeader>(message);
   RemoteMemory memory = load_memory(rtr.address, (rtr.head.flags & flag::no_memory) == 0, message.subspan(sizeof rtr), rail_);
   ++counters_.rtr_received;
-  SendEnvelope* envelope = config_.speculation ? peer.send_envelopes.get(rtr.head.tag, config_.envelopes) : nullptr;
+  // The paper's policy needs a receiver that answers by it; the other one reads all it needs in the RTR itself.
+  const bool usable = config_.hazard_policy == HazardPolicy::envelope_sequence || (rtr.head.flags & flag::acknowledging) != 0;
+  SendEnvelope* envelope = config_.speculation && usable ? peer.send_envelopes.get(rtr.head.tag, config_.envelopes) : nullptr;
   if (envelope == nullptr) {
     ++counters_.rtr_dropped;
     counters_.extra_control_bytes += message.size();

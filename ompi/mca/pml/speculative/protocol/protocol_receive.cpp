@@ -169,6 +169,7 @@ void Protocol::perform(ReceiveOp& op, ReceiveAction action) {
     case ReceiveAction::send_rtr: {
       RtrHeader rtr{};
       rtr.head = reverse_head(Kind::rtr, *op.peer, op.tag);
+      if (config_.hazard_policy == HazardPolicy::eager_flag) rtr.head.flags = flag::acknowledging;
       rtr.capacity_bytes = op.capacity_bytes;
       rtr.receive = op.handle;
       rtr.base_sequence = op.peer->expected_sequence;
