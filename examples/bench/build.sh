@@ -1,8 +1,10 @@
 #!/bin/sh
-# build.sh [FOLDER]: compile the benchmarks (plain MPI) into FOLDER, by default ./build beside this script. Skips what is up to date.
+# build.sh [FOLDER [NAME...]]: compile the benchmarks (plain MPI), or those named, into FOLDER, by default ./build beside this script.
+# Skips what is up to date.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$here/build}
+[ $# -eq 0 ] || shift
 mkdir -p "$out"
 command -v "${MPICXX:-mpicxx}" >/dev/null || { echo "build.sh: mpicxx not found (Debian: libopenmpi-dev g++)" >&2; exit 1; }
 flags=${BENCH_CXXFLAGS:--O2 -g -std=c++17 -Wall -Wextra}
@@ -10,8 +12,9 @@ flags=${BENCH_CXXFLAGS:--O2 -g -std=c++17 -Wall -Wextra}
 up_to_date() { # target source
   [ -e "$1" ] && [ -z "$(find "$2" "$here"/*.hpp "$here/build.sh" -newer "$1" | head -n 1)" ]
 }
-for source in "$here"/*.cpp; do
-  name=$(basename "$source" .cpp)
+[ $# -gt 0 ] || set -- $(cd "$here" && ls ./*.cpp | sed 's|^\./||; s|\.cpp$||')
+for name in "$@"; do
+  source=$here/$name.cpp
   case $name in
     waitprofile) target=$out/lib$name.so; kind="-shared -fPIC -fvisibility=hidden" ;;
     *) target=$out/$name; kind= ;;

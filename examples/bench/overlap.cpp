@@ -9,8 +9,10 @@
 // Definition. The measured side does
 //     begin; MPI_Isend or MPI_Irecv; [computation of length C without MPI calls]; MPI_Wait; end
 //   exposed(C) = time inside MPI_Isend/MPI_Irecv + time inside MPI_Wait      (the other side always goes straight to MPI_Wait)
-//   transfer   = median of exposed(0): nothing is hidden, all of the message is waited for
+//   transfer   = median of the receiver's exposed(0) with the same side first: nothing is hidden, all of the message is waited for
 //   overlap    = 1 - exposed(C) / transfer, with C = 1.5 x transfer + slack: long enough for all of it to be hidden
+// The transfer is taken at the receiver for the sender too: a sender may be done as soon as a socket has taken its data, or not, by
+// chance. So the overlap is the share of the transfer that costs the measured side nothing.
 // Nothing is subtracted as unavoidable: the call that starts the message and the copy out of a socket count as exposed.
 // 100 % means that the message cost nothing, 0 % that the computation hid nothing; a negative value that it did harm.
 // Iterations with and without computation alternate, so that both see the same machine.
@@ -98,14 +100,22 @@ double stamped(const Case &which, const Run &run, double compute, Times *times) 
   return times->exposed_us;
 }
 
-/// Median of exposed(0) on the measured side, known to both sides afterwards.
+/// Median of the receiver's samples, known to both sides.
+double median_of(const Samples &s, const Run &run) {
+  double median = s.median();
+  MPI_Bcast(&median, 1, MPI_DOUBLE, receiver, run.control);
+  return median;
+}
+
+/// The case in which the transfer is measured: the same side first, at the receiver.
+Case reference(const Case &which) { return {which.name, which.early, receiver}; }
+
+/// Median of the receiver's exposed(0), known to both sides afterwards.
 double transfer_us(const Case &which, const Run &run, int samples) {
   Samples s;
   Times t;
-  for (int i = 0; i < samples; ++i) s.add(stamped(which, run, 0, &t));
-  double median = s.median();
-  MPI_Bcast(&median, 1, MPI_DOUBLE, which.measured, run.control);
-  return median;
+  for (int i = 0; i < samples; ++i) s.add(stamped(reference(which), run, 0, &t));
+  return median_of(s, run);
 }
 
 void measure_overlap(const Case &which, const Run &run, double budget_ms, long most) {
@@ -117,13 +127,13 @@ void measure_overlap(const Case &which, const Run &run, double budget_ms, long m
   Samples transfer, exposed, overlap, peer;
   Times t;
   for (long i = 0; i < n; ++i) {
-    transfer.add(stamped(which, run, 0, &t));
+    transfer.add(stamped(reference(which), run, 0, &t));
     exposed.add(stamped(which, run, compute, &t));
     peer.add(t.total_us);
   }
-  const double whole = transfer.median();
+  const double whole = median_of(transfer, run);
   for (const double e : exposed.values) overlap.add(100.0 * (1.0 - e / whole));
-  to_rank0(transfer, which.measured, run.rank);
+  to_rank0(transfer, receiver, run.rank);
   to_rank0(exposed, which.measured, run.rank);
   to_rank0(overlap, which.measured, run.rank);
   to_rank0(peer, 1 - which.measured, run.rank);

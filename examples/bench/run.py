@@ -300,7 +300,7 @@ class Results:
 
     def brief(self, variants):
         """The table for the screen: medians only."""
-        header = ["where", "what", "size", "unit"] + variants + [f"{v} / {variants[0]}" for v in variants[1:]]
+        header = ["where", "what", "size", "unit"] + variants + [f"{v} vs {variants[0]}" for v in variants[1:]]
         lines = []
         for (transport, benchmark, case, size, metric, x), by_variant in self.series.items():
             if metric not in METRICS:
@@ -320,7 +320,7 @@ class Results:
         for variant in variants:
             header += [variant, "min..max", "p99"]
         for variant in variants[1:]:
-            header += [f"{variant} / {base}", "min..max"]
+            header += [f"{variant} vs {base}", "min..max"]
         lines = []
         for (transport, benchmark, case, size, metric, x), by_variant in self.series.items():
             if metric not in METRICS:
@@ -645,11 +645,11 @@ def measure(options, runner, results):
             program = [str(options.build / benchmark.program)] + arguments_for(benchmark, transport, options)
             if benchmark.calibrate:
                 program += calibration(runner, transport, names[0], program)
-            broken = set()
+            broken = []
             for pair in range(options.pairs):
                 order = names if pair % 2 == 0 else names[::-1]
                 for variant in order:
-                    if variant in broken:
+                    if broken.count(variant) >= 2:
                         continue
                     begin = time.monotonic()
                     rows, why = runner.rows(transport, variant, program)
@@ -658,7 +658,7 @@ def measure(options, runner, results):
                         ("" if why is None else f"  FAILED, {why}"))
                     if why is not None:
                         failures.append((transport, name, variant, why))
-                        broken.add(variant)
+                        broken.append(variant)
                     for row in rows:
                         results.add(transport, variant, pair, row)
     return failures
@@ -671,12 +671,15 @@ def main():
             sys.exit(f"run.py: {tool} not found (Debian: openmpi-bin)")
     if COMPONENT_PATH not in os.environ and (ROOT / "_install" / "env.sh").exists():
         os.environ[COMPONENT_PATH] = f"{ROOT}/_install/lib/openmpi:SYSTEM_DEFAULT:USER_DEFAULT"
-    subprocess.run(["sh", str(HERE / "build.sh"), str(options.build)], check=True)
+    needed = {"waitprofile"} if options.profile else {BENCHMARKS[name].program for name in options.benchmarks}
+    subprocess.run(["sh", str(HERE / "build.sh"), str(options.build), *sorted(needed)], check=True)
     options.build = options.build.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
     facts = machine(options)
     for key, value in facts.items():
         say(f"{key}: {value}")
+    if os.getloadavg()[0] > physical_cores():
+        say("the machine is busy with other things: the figures will be noisy (--nice helps a little)")
     say()
 
     results = Results()
