@@ -1,0 +1,346 @@
+// Depth-first search over the interleavings of two modelled processes.
+#include "explorer.hpp"
+
+#include <optional>
+#include <unordered_set>
+
+namespace overlap::speculative::sim {
+namespace {
+
+struct Hash128 {
+  std::uint64_t a = 0x9e3779b97f4a7c15U;
+  std::uint64_t b = 0xc2b2ae3d27d4eb4fU;
+  void mix(std::uint64_t value) noexcept {
+    a = (a ^ value) * 0xff51afd7ed558ccdU;
+    a ^= a >> 32U;
+    b = (b + value + 0x165667b19e3779f9U) * 0xc4ceb9fe1a85ec53U;
+    b ^= b >> 29U;
+  }
+  bool operator==(const Hash128&) const = default;
+};
+struct HashOf {
+  std::size_t operator()(const Hash128& hash) const noexcept { return hash.a; }
+};
+
+/// What can happen next.
+struct Option {
+  enum class What : std::uint8_t { call, deliver, finish };
+  What what = What::call;
+  int rank = 0;          ///< whose call, or who receives, or whose transfer
+  std::size_t index = 0; ///< message or transfer in its list
+};
+
+class World final : public Network {
+ public:
+  explicit World(const Case& test) : test_(test) {
+    Config config = test.config;
+    config.hazard_policy = test.policy;
+    for (int rank = 0; rank < 2; ++rank) {
+      processes_[rank].emplace(*this, rank, 2, config, test.transport, test.fault, test.incarnation);
+    }
+  }
+
+  void options(std::vector<Option>& out) const {
+    out.clear();
+    for (int rank = 0; rank < 2; ++rank) {
+      if (next_call_[rank] < test_.programs[rank].size()) out.push_back({Option::What::call, rank, 0});
+    }
+    for (int to = 0; to < 2; ++to) {
+      bool seen[3] = {};
+      for (std::size_t i = 0; i < in_flight_[to].size(); ++i) {
+        const auto stream = static_cast<std::size_t>(in_flight_[to][i].message.stream());
+        const bool blocked = test_.order == Order::kept ? i > 0 : test_.order == Order::streams && seen[stream];
+        seen[stream] = true;
+        if (!blocked) out.push_back({Option::What::deliver, to, i});
+      }
+    }
+    for (std::size_t i = 0; i < jobs_.size(); ++i) out.push_back({Option::What::finish, jobs_[i].job.rank, i});
+  }
+
+  void take(const Option& option) {
+    switch (option.what) {
+      case Option::What::call: call(option.rank); break;
+      case Option::What::deliver: {
+        auto& queue = in_flight_[option.rank];
+        const Flying flying = std::move(queue[option.index]);
+        queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(option.index));
+        note(option.rank, 0x1000 + flying.number);
+        process(option.rank).deliver(flying.message);
+        break;
+      }
+      case Option::What::finish: {
+        const Running running = jobs_[option.index];
+        jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(option.index));
+        note(option.rank, 0x2000 + running.number);
+        Process& owner = process(option.rank);
+        owner.notice(running.job, owner.move_data(running.job));
+        break;
+      }
+    }
+  }
+
+  [[nodiscard]] Hash128 state() const noexcept {
+    Hash128 both = history_[0];
+    both.mix(history_[1].a);
+    both.mix(history_[1].b);
+    return both;
+  }
+
+  [[nodiscard]] std::string tell(const Option& option) const {
+    const std::string who = " P" + std::to_string(option.rank);
+    switch (option.what) {
+      case Option::What::call: return who + ":call" + std::to_string(next_call_[option.rank]);
+      case Option::What::deliver: {
+        const auto& message = in_flight_[option.rank][option.index].message;
+        const std::string text = speculative::describe(message.bytes);
+        return who + "<-" + text.substr(0, text.find(' '));
+      }
+      case Option::What::finish: return who + ":transfer-ends";
+    }
+    return {};
+  }
+
+  void check_end();
+
+  // Network
+  void transmit(Message message) override {
+    const int to = message.to;
+    in_flight_[to].push_back({std::move(message), sent_[to]++});
+  }
+  void start(Job job) override { jobs_.push_back({job, started_[job.rank]++}); }
+  Process& process(int rank) override { return *processes_[rank]; }
+
+ private:
+  struct Flying {
+    Message message;
+    std::uint64_t number;
+  };
+  struct Running {
+    Job job;
+    std::uint64_t number;
+  };
+
+  void note(int rank, std::uint64_t input) noexcept { history_[rank].mix(input); }
+
+  void call(int rank) {
+    const std::size_t number = next_call_[rank]++;
+    const Call& call = test_.programs[rank][number];
+    note(rank, number);
+    Process& self = process(rank);
+    switch (call.what) {
+      case Call::What::send:
+        self.isend(1 - rank, call.tag, call.bytes, call.mode, 100 * rank + static_cast<int>(number) + 1);
+        break;
+      case Call::What::receive: {
+        Receive& made = self.irecv(call.from == any_source ? any_source : 1 - rank, call.tag, call.bytes, call.speculate);
+        by_call_[rank].push_back(&made);
+        break;
+      }
+      case Call::What::cancel: self.cancel(*by_call_[rank][static_cast<std::size_t>(call.which)]); break;
+      case Call::What::improbe:
+        if (Receive* made = self.improbe_and_receive(1 - rank, call.tag, call.bytes)) by_call_[rank].push_back(made);
+        break;
+    }
+  }
+
+  void check_matching(int sender);
+
+  const Case& test_;
+  std::optional<Process> processes_[2];
+  std::size_t next_call_[2] = {};
+  std::vector<Receive*> by_call_[2];
+  std::deque<Flying> in_flight_[2];
+  std::vector<Running> jobs_;
+  std::uint64_t sent_[2] = {};
+  std::uint64_t started_[2] = {};
+  Hash128 history_[2];
+};
+
+/// The reference: what MPI says, from the two programs alone. Receives in the order of posting (a matched probe that found something
+/// posts where it stands; a cancelled receive never existed), sends in program order, each pair one to one.
+void World::check_matching(int sender) {
+  Process& from = process(sender);
+  Process& to = process(1 - sender);
+  std::vector<Send*> unmatched;
+  for (Send& send : from.sends()) unmatched.push_back(&send);
+  std::size_t open_receives = 0;
+  for (Receive& receive : to.receives()) {
+    if (receive.cancelled) continue;
+    std::size_t i = 0;
+    // A matched probe has become a receive of the message's own envelope; MPI's choice is the same.
+    while (i < unmatched.size() && receive.tag != any_tag && receive.tag != unmatched[i]->tag) ++i;
+    if (i == unmatched.size()) {
+      if (receive.complete) throw Violation("a receive got a message that MPI gives to nobody or to another receive");
+      ++open_receives;
+      continue;
+    }
+    const Send& send = *unmatched[i];
+    unmatched.erase(unmatched.begin() + static_cast<std::ptrdiff_t>(i));
+    if (!receive.complete) throw Violation("deadlock: receive " + std::to_string(receive.index) + " never completed");
+    if (!send.complete) throw Violation("deadlock: send " + std::to_string(send.id) + " never completed");
+    if (receive.matched_source != sender || receive.matched_tag != send.tag || receive.length_bytes != send.data.size()) {
+      throw Violation("receive " + std::to_string(receive.index) + " reports another message than MPI gives it");
+    }
+    for (std::size_t b = 0; b < receive.take_bytes(); ++b) {
+      if (receive.buffer[b] != send.data[b]) throw Violation("receive " + std::to_string(receive.index) + " has wrong bytes");
+    }
+  }
+  std::size_t open_sends = 0;
+  for (Send* send : unmatched) {
+    if (send->mode == SendMode::eager) continue;
+    if (send->complete) throw Violation("a send completed that nobody has received");
+    ++open_sends;
+  }
+  if (from.protocol().open_handles() > open_sends + (from.comm().posted_count)) throw Violation("handles left over at the sender");
+  if (to.protocol().open_handles() > open_receives + (to.sends().empty() ? 0 : to.sends().size())) {
+    throw Violation("handles left over at the receiver");
+  }
+  if (to.comm().posted_count != open_receives) throw Violation("posted receives left over");
+  if (to.comm().unexpected_count != unmatched.size()) throw Violation("unexpected messages left over");
+  Peer& peer = from.comm().peer(1 - sender);
+  if (peer.kept_rtrs > open_receives) throw Violation("RTRs left over that no receive stands for");
+  if (!peer.forward_stash.empty() || !peer.reverse_stash.empty()) throw Violation("messages left in a stash");
+}
+
+void World::check_end() {
+  for (int rank = 0; rank < 2; ++rank) {
+    check_matching(rank);
+    process(rank).check_buffers();
+  }
+}
+
+void add(Counters& sum, const Counters& one) {
+  sum.rtr_sent += one.rtr_sent;
+  sum.rtr_received += one.rtr_received;
+  sum.rtr_used += one.rtr_used;
+  sum.rtr_stale += one.rtr_stale;
+  sum.rtr_dropped += one.rtr_dropped;
+  sum.rtr_crossed += one.rtr_crossed;
+  sum.rts_sent += one.rts_sent;
+  sum.rtr_ack_sent += one.rtr_ack_sent;
+  sum.rts_ack_sent += one.rts_ack_sent;
+  sum.revoke_sent += one.revoke_sent;
+  sum.eager_flag_stops += one.eager_flag_stops;
+  sum.eager_flag_resumes += one.eager_flag_resumes;
+  sum.mutes += one.mutes;
+  sum.adaptation_stops += one.adaptation_stops;
+  sum.adaptation_resumes += one.adaptation_resumes;
+}
+
+Call receive_call(int tag, std::size_t bytes, int from, bool speculate) {
+  Call call;
+  call.what = Call::What::receive;
+  call.tag = tag;
+  call.bytes = bytes;
+  call.from = from;
+  call.speculate = speculate;
+  return call;
+}
+
+}  // namespace
+
+Call eager(int tag) { return {Call::What::send, tag, 2, SendMode::eager}; }
+Call synchronous(int tag) { return {Call::What::send, tag, 2, SendMode::eager_sync}; }
+Call rendezvous(int tag, std::size_t bytes) { return {Call::What::send, tag, bytes, SendMode::rendezvous}; }
+Call receive_large(int tag, std::size_t bytes) { return receive_call(tag, bytes, 0, true); }
+Call receive_small(int tag, std::size_t bytes) { return receive_call(tag, bytes, 0, false); }
+Call receive_any_source(int tag) { return receive_call(tag, 4, any_source, true); }
+Call receive_any_tag() { return receive_call(any_tag, 4, 0, true); }
+Call cancel(int which) {
+  Call call;
+  call.what = Call::What::cancel;
+  call.which = which;
+  return call;
+}
+Call improbe(int tag) {
+  Call call;
+  call.what = Call::What::improbe;
+  call.tag = tag;
+  call.bytes = 4;
+  return call;
+}
+
+Verdict explore(const Case& test, std::uint64_t states_max) {
+  Verdict verdict;
+  struct Branch {
+    std::uint32_t choice;
+    std::uint32_t count;
+  };
+  std::vector<Branch> path;
+  std::vector<Option> options;
+  std::unordered_set<Hash128, HashOf> seen;
+  bool more = true;
+  while (more) {
+    World world(test);
+    std::string story;
+    std::size_t depth = 0;
+    try {
+      while (true) {
+        if (depth >= path.size()) {
+          if (!seen.insert(world.state()).second) break;
+          if (states_max != 0 && seen.size() >= states_max) {
+            verdict.violation = "more states than expected";
+            break;
+          }
+        }
+        world.options(options);
+        if (options.empty()) {
+          world.check_end();
+          ++verdict.ends;
+          for (int rank = 0; rank < 2; ++rank) add(verdict.counters[rank], world.process(rank).counters());
+          break;
+        }
+        if (depth == path.size()) path.push_back({0, static_cast<std::uint32_t>(options.size())});
+        world.take(options[path[depth].choice]);
+        ++depth;
+        ++verdict.steps;
+      }
+    } catch (const Violation& violation) {
+      verdict.violation = violation.what();
+    }
+    if (!verdict.holds()) {
+      World again(test);
+      for (const Branch& branch : path) {
+        again.options(options);
+        if (branch.choice >= options.size()) break;
+        verdict.story += again.tell(options[branch.choice]);
+        try {
+          again.take(options[branch.choice]);
+        } catch (const Violation&) {
+          break;
+        }
+      }
+      break;
+    }
+    while (!path.empty() && path.back().choice + 1 == path.back().count) path.pop_back();
+    more = !path.empty();
+    if (more) ++path.back().choice;
+  }
+  verdict.states = seen.size();
+  return verdict;
+}
+
+std::string describe(const Case& test) {
+  static const char* const modes[] = {"eager", "sync", "rendezvous"};
+  static const char* const writes[] = {"at once", "later", "refused", "fails later", "none"};
+  static const char* const orders[] = {"kept", "per stream", "none"};
+  std::string text = test.policy == HazardPolicy::eager_flag ? "eager_flag" : "envelope_sequence";
+  text += std::string(test.transport.reads ? ", reads" : ", no reads") + ", writes " +
+          writes[static_cast<std::size_t>(test.transport.write)] + ", order " + orders[static_cast<std::size_t>(test.order)];
+  for (int rank = 0; rank < 2; ++rank) {
+    text += rank == 0 ? "; P0:" : "; P1:";
+    for (const Call& call : test.programs[rank]) {
+      switch (call.what) {
+        case Call::What::send: text += std::string(" ") + modes[static_cast<std::size_t>(call.mode)]; break;
+        case Call::What::receive: text += call.speculate ? " receive(rtr)" : " receive"; break;
+        case Call::What::cancel: text += " cancel#" + std::to_string(call.which); break;
+        case Call::What::improbe: text += " improbe"; break;
+      }
+      if (call.what == Call::What::receive && call.from == any_source) text += " from any";
+      if (call.what != Call::What::cancel) text += " tag " + std::to_string(call.tag) + " x" + std::to_string(call.bytes);
+    }
+  }
+  return text;
+}
+
+}  // namespace overlap::speculative::sim

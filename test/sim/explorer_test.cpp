@@ -1,0 +1,306 @@
+// Every interleaving of small cases, both hazard policies, all kinds of transport; and the planted faults that must be noticed.
+//
+// OVERLAP_EXPLORE=long runs the complete sweeps (minutes); the default takes a sample of the larger ones.
+#include "test/sim/explorer.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+
+#include "test/support/catch.hpp"
+
+using namespace overlap::speculative;
+using namespace overlap::speculative::sim;
+
+namespace {
+
+constexpr HazardPolicy both_policies[] = {HazardPolicy::envelope_sequence, HazardPolicy::eager_flag};
+constexpr Order all_orders[] = {Order::kept, Order::streams, Order::none};
+constexpr Transport::Write all_writes[] = {Transport::Write::at_once, Transport::Write::later, Transport::Write::refused,
+                                           Transport::Write::fails_later, Transport::Write::none};
+
+bool long_grade() {
+  const char* grade = std::getenv("OVERLAP_EXPLORE");
+  return grade != nullptr && std::strcmp(grade, "long") == 0;
+}
+
+/// Sums over the cases of one test, printed when it ends.
+struct Tally {
+  const char* what;
+  std::uint64_t cases = 0;
+  std::uint64_t states = 0;
+  std::uint64_t ends = 0;
+  std::uint64_t used = 0;
+
+  explicit Tally(const char* name) : what(name) {}
+  ~Tally() {
+    std::printf("%s: %llu cases, %llu states, %llu end states, %llu RTRs used\n", what, static_cast<unsigned long long>(cases),
+                static_cast<unsigned long long>(states), static_cast<unsigned long long>(ends), static_cast<unsigned long long>(used));
+  }
+  void must_hold(const Case& test) {
+    const Verdict verdict = explore(test);
+    ++cases;
+    states += verdict.states;
+    ends += verdict.ends;
+    used += verdict.counters[0].rtr_used + verdict.counters[1].rtr_used;
+    if (verdict.holds()) return;
+    FAIL_CHECK(describe(test) << "\n  " << verdict.violation << "\n " << verdict.story);
+  }
+};
+
+using Calls = std::vector<Call>;
+
+const Calls& kinds_of_send() {
+  static const Calls kinds{eager(), synchronous(), rendezvous(), rendezvous(5, 6)};
+  return kinds;
+}
+const Calls& kinds_of_receive() {
+  // Exact prediction, oversized buffer (mispredicts an eager message), too small a buffer, predicts eager, wildcards.
+  static const Calls kinds{receive_large(5, 6), receive_large(5, 3), receive_small(), receive_any_source(), receive_any_tag()};
+  return kinds;
+}
+
+/// All programs of `length` calls out of `kinds`.
+void for_each_program(const Calls& kinds, std::size_t length, const std::function<void(const Program&)>& visit) {
+  std::vector<std::size_t> digits(length, 0);
+  Program program(length);
+  while (true) {
+    for (std::size_t i = 0; i < length; ++i) program[i] = kinds[digits[i]];
+    visit(program);
+    std::size_t at = 0;
+    while (at < length && ++digits[at] == kinds.size()) digits[at++] = 0;
+    if (at == length) return;
+  }
+}
+
+Case make_case(HazardPolicy policy, Program sends, Program receives) {
+  Case test;
+  test.policy = policy;
+  test.programs[0] = std::move(sends);
+  test.programs[1] = std::move(receives);
+  return test;
+}
+
+}  // namespace
+
+TEST_CASE("Explorer: every 2 sends x 2 receives, every transport, every order of the network (P1.2, P1.3, P1.6 to P1.10)") {
+  Tally tally("2 x 2");
+  std::uint64_t number = 0;
+  for (const HazardPolicy policy : both_policies) {
+    for_each_program(kinds_of_send(), 2, [&](const Program& sends) {
+      for_each_program(kinds_of_receive(), 2, [&](const Program& receives) {
+        Case test = make_case(policy, sends, receives);
+        for (const bool reads : {true, false}) {
+          for (const Transport::Write write : all_writes) {
+            test.transport = {reads, write, 2};
+            for (const Order order : all_orders) {
+              test.order = order;
+              // 31 has no factor in common with any of the dimensions: the sample meets every pair of values.
+              if (!long_grade() && ++number % 31 != 0) continue;
+              tally.must_hold(test);
+            }
+          }
+        }
+      });
+    });
+  }
+}
+
+TEST_CASE("Explorer: every 3 sends x 3 receives of one envelope (P1.6 to P1.10)") {
+  Tally tally("3 x 3");
+  std::uint64_t number = 0;
+  for (const HazardPolicy policy : both_policies) {
+    for_each_program(kinds_of_send(), 3, [&](const Program& sends) {
+      for_each_program(kinds_of_receive(), 3, [&](const Program& receives) {
+        if (!long_grade() && ++number % 29 != 0) return;
+        Case test = make_case(policy, sends, receives);
+        test.transport = {number % 3 != 0, all_writes[number % 5], 4};
+        tally.must_hold(test);
+      });
+    });
+  }
+}
+
+TEST_CASE("Explorer: 4 sends x 4 receives of one envelope (P1.6 to P1.10)") {
+  Tally tally("4 x 4");
+  const std::vector<Program> sends{
+      {rendezvous(), rendezvous(), rendezvous(), rendezvous()},
+      {eager(), rendezvous(), rendezvous(), rendezvous()},
+      {rendezvous(), eager(), rendezvous(), eager()},
+      {eager(), eager(), rendezvous(), rendezvous()},
+      {synchronous(), rendezvous(5, 6), eager(), rendezvous()},
+  };
+  const std::vector<Program> receives{
+      {receive_large(), receive_large(), receive_large(), receive_large()},
+      {receive_large(), receive_any_tag(), receive_large(), receive_large()},
+      {receive_large(5, 6), receive_large(5, 3), receive_small(), receive_large(5, 6)},
+  };
+  std::size_t number = 0;
+  for (const Program& sent : sends) {
+    for (const Program& received : receives) {
+      for (const HazardPolicy policy : both_policies) {
+        Case test = make_case(policy, sent, received);
+        test.transport.write = Transport::Write::at_once;
+        if (long_grade()) {
+          for (const Transport::Write write : all_writes) {
+            test.transport = {write != Transport::Write::refused, write, 6};
+            tally.must_hold(test);
+          }
+        } else if (++number % 3 == 0) {
+          tally.must_hold(test);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Explorer: a receive is cancelled at any moment (P1.6, P1.7)") {
+  Tally tally("cancel");
+  const std::vector<Program> receives{
+      {receive_large(), cancel(0)},
+      {receive_large(), receive_large(), cancel(0)},
+      {receive_large(), receive_large(), cancel(1)},
+      {receive_large(), cancel(0), receive_large()},
+      {receive_large(), receive_large(), cancel(0), cancel(1)},
+      {receive_any_tag(), receive_large(), cancel(0)},
+      {receive_large(), receive_any_source(), cancel(0)},
+      {receive_large(), receive_large(), cancel(0), receive_large()},
+  };
+  for (const HazardPolicy policy : both_policies) {
+    for (const Order order : all_orders) {
+      for (const Transport::Write write : all_writes) {
+        for (const Program& received : receives) {
+          for_each_program({eager(), rendezvous()}, 2, [&](const Program& sends) {
+            if (order == Order::none && received.size() > 3 && !long_grade()) return;
+            Case test = make_case(policy, sends, received);
+            test.order = order;
+            test.transport.write = write;
+            tally.must_hold(test);
+          });
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Explorer: matched probes take messages out of order") {
+  Tally tally("matched probe");
+  const std::vector<Program> receives{
+      {improbe(), receive_large()},
+      {receive_large(), improbe(), receive_large()},
+      {receive_large(6), improbe(), receive_large()},
+      {improbe(), improbe(), receive_large()},
+  };
+  for (const HazardPolicy policy : both_policies) {
+    for (const Order order : all_orders) {
+      for (const Program& received : receives) {
+        for_each_program({eager(), synchronous(), rendezvous()}, 2, [&](const Program& sends) {
+          Case test = make_case(policy, sends, received);
+          test.order = order;
+          tally.must_hold(test);
+        });
+      }
+    }
+  }
+}
+
+TEST_CASE("Explorer: two tags, so that messages of one envelope pass those of another") {
+  Tally tally("two tags");
+  for (const HazardPolicy policy : both_policies) {
+    for_each_program({eager(5), rendezvous(5), rendezvous(6)}, 3, [&](const Program& sends) {
+      for_each_program({receive_large(5), receive_large(6), receive_any_tag()}, 3, [&](const Program& receives) {
+        static std::uint64_t number = 0;
+        if (!long_grade() && ++number % 5 != 0) return;
+        Case test = make_case(policy, sends, receives);
+        test.transport.write = Transport::Write::at_once;
+        tally.must_hold(test);
+      });
+    });
+  }
+}
+
+TEST_CASE("Explorer: both directions at once, one communicator that is not the first of its context") {
+  Tally tally("both directions");
+  for (const HazardPolicy policy : both_policies) {
+    for (const Call& sent : kinds_of_send()) {
+      for (const Call& received : kinds_of_receive()) {
+        Case test = make_case(policy, {receive_large(5, 6), sent, rendezvous()}, {received, rendezvous()});
+        test.transport.write = Transport::Write::at_once;
+        test.incarnation = 9;
+        tally.must_hold(test);
+      }
+    }
+  }
+}
+
+TEST_CASE("Explorer: the sender stops and resumes, the receiver mutes itself, the envelopes are forgotten (P1.8, P1.9, P1.11)") {
+  Tally tally("adaptation");
+  for (const HazardPolicy policy : both_policies) {
+    for_each_program({eager(5), rendezvous(5), rendezvous(6)}, 3, [&](const Program& sends) {
+      for (const std::size_t envelopes_max : {std::size_t{1}, std::size_t{1024}}) {
+        for (const bool small_ahead : {false, true}) {
+          Case test = make_case(policy, sends, {small_ahead ? receive_large(6) : receive_large(5), receive_large(5), receive_large(5)});
+          test.config.mispredictions_max = 1;
+          test.config.adaptation.min_sample_rtrs = 1;
+          test.config.adaptation.resume_interval_rts = 1;
+          test.config.envelopes.envelopes_max = envelopes_max;
+          test.transport.write = Transport::Write::at_once;
+          tally.must_hold(test);
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE("Explorer: empty messages by rendezvous (P1.10)") {
+  Tally tally("empty");
+  for (const HazardPolicy policy : both_policies) {
+    for (const Transport::Write write : all_writes) {
+      for (const bool reads : {true, false}) {
+        Case test = make_case(policy, {rendezvous(5, 0), rendezvous(5, 4), rendezvous(5, 0)}, {receive_large(), receive_large(), receive_large(5, 0)});
+        test.transport = {reads, write, 4};
+        tally.must_hold(test);
+      }
+    }
+  }
+}
+
+// Planted faults -------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct Planted {
+  const char* name;
+  Fault fault;
+  HazardPolicy policy;
+  Program sends;
+  Program receives;
+};
+
+}  // namespace
+
+TEST_CASE("Explorer: planted faults are noticed") {
+  constexpr auto by_number = HazardPolicy::envelope_sequence;
+  constexpr auto by_flag = HazardPolicy::eager_flag;
+  const std::vector<Planted> faults{
+      {"no RTR-ACK (P1.6)", Fault::no_rtr_ack, by_number, {rendezvous(), rendezvous()}, {receive_large(), receive_large()}},
+      {"no RTR-ACK (P1.6), paper's policy", Fault::no_rtr_ack, by_flag, {rendezvous(), rendezvous()}, {receive_large(), receive_large()}},
+      {"no RTS-ACK (P1.6)", Fault::no_rts_ack, by_flag, {rendezvous(), rendezvous()}, {receive_large(), receive_large()}},
+      {"RTR behind a wildcard (P1.7)", Fault::rtr_behind_wildcard, by_number, {rendezvous(), rendezvous()}, {receive_any_tag(), receive_large()}},
+      {"RTR behind a wildcard (P1.7), paper's policy", Fault::rtr_behind_wildcard, by_flag, {rendezvous(), rendezvous()}, {receive_any_tag(), receive_large()}},
+      {"Eager-flag never set (P1.8)", Fault::eager_flag_never_set, by_flag, {eager(), rendezvous()}, {receive_large(), receive_large()}},
+      {"eager message not counted (P1.8)", Fault::eager_flag_never_set, by_number, {eager(), rendezvous()}, {receive_large(), receive_large()}},
+      {"stop-RTR lost (P1.8)", Fault::stop_rtr_lost, by_flag, {eager(), rendezvous(), rendezvous(), rendezvous()}, {receive_large(), receive_large(), receive_large(), receive_large()}},
+      {"REVOKE not awaited (P1.7)", Fault::revoke_not_awaited, by_number, {rendezvous()}, {receive_large(), cancel(0)}},
+      {"late RTR taken for a new one (P1.8)", Fault::late_rtr_taken_for_new, by_number, {eager(), rendezvous()}, {receive_large(), receive_large()}},
+  };
+  for (const Planted& planted : faults) {
+    CAPTURE(planted.name);
+    Case test = make_case(planted.policy, planted.sends, planted.receives);
+    CHECK(explore(test).violation == "");
+    test.fault = planted.fault;
+    const Verdict verdict = explore(test);
+    CHECK_FALSE(verdict.holds());
+    std::printf("planted: %-45s -> %s\n", planted.name, verdict.holds() ? "NOT NOTICED" : verdict.violation.c_str());
+  }
+}

@@ -1,0 +1,87 @@
+// Two modelled processes whose messages a test moves by hand: for stories. For tests only.
+#pragma once
+
+#include <optional>
+
+#include "process.hpp"
+
+namespace overlap::speculative::sim {
+
+class Pair final : public Network {
+ public:
+  explicit Pair(HazardPolicy policy, Config config = {}, Transport transport = {}, std::uint16_t incarnation = 0) {
+    config.hazard_policy = policy;
+    for (int rank = 0; rank < 2; ++rank) processes_[rank].emplace(*this, rank, 2, config, transport, Fault::none, incarnation);
+  }
+
+  Process& sender() { return *processes_[0]; }
+  Process& receiver() { return *processes_[1]; }
+
+  Send& send(SendMode mode, std::size_t length_bytes, int tag = 5) { return sender().isend(1, tag, length_bytes, mode, ++last_id_); }
+  Send& rendezvous(std::size_t length_bytes = 6) { return send(SendMode::rendezvous, length_bytes); }
+  Send& eager() { return send(SendMode::eager, 2); }
+  /// Predicts rendezvous.
+  Receive& receive_large(std::size_t capacity_bytes = 6, int tag = 5) { return receiver().irecv(0, tag, capacity_bytes, true); }
+  Receive& receive_small() { return receiver().irecv(0, 5, 2, false); }
+
+  /// Deliver the oldest message of this kind that is on its way. @returns  false when there is none
+  bool deliver(Kind kind) {
+    for (std::size_t i = 0; i < in_flight_.size(); ++i) {
+      if (in_flight_[i].kind() != kind) continue;
+      const Message message = std::move(in_flight_[i]);
+      in_flight_.erase(in_flight_.begin() + static_cast<std::ptrdiff_t>(i));
+      process(message.to).deliver(message);
+      return true;
+    }
+    return false;
+  }
+  [[nodiscard]] int on_its_way(Kind kind) const {
+    int count = 0;
+    for (const Message& message : in_flight_) count += message.kind() == kind ? 1 : 0;
+    return count;
+  }
+  /// The oldest message of this kind that is on its way.
+  template <class Header>
+  [[nodiscard]] Header peek(Kind kind) const {
+    for (const Message& message : in_flight_) {
+      if (message.kind() == kind) return load<Header>(message.bytes);
+    }
+    throw Violation("no such message is on its way");
+  }
+  bool finish_transfer() {
+    if (jobs_.empty()) return false;
+    const Job job = jobs_.front();
+    jobs_.pop_front();
+    process(job.rank).notice(job, process(job.rank).move_data(job));
+    return true;
+  }
+  [[nodiscard]] bool quiet() const { return in_flight_.empty() && jobs_.empty(); }
+  /// Deliver everything in order until nothing moves.
+  void settle() {
+    while (!quiet()) {
+      while (!in_flight_.empty()) deliver(in_flight_.front().kind());
+      finish_transfer();
+    }
+  }
+
+  void transmit(Message message) override { in_flight_.push_back(std::move(message)); }
+  void start(Job job) override { jobs_.push_back(job); }
+  Process& process(int rank) override { return *processes_[rank]; }
+
+ private:
+  std::optional<Process> processes_[2];
+  std::deque<Message> in_flight_;
+  std::deque<Job> jobs_;
+  int last_id_ = 0;
+};
+
+/// Did this receive get exactly that message?
+[[nodiscard]] inline bool got(const Receive& receive, const Send& send) {
+  if (!receive.complete || receive.length_bytes != send.data.size() || receive.matched_tag != send.tag) return false;
+  for (std::size_t i = 0; i < receive.take_bytes(); ++i) {
+    if (receive.buffer[i] != send.data[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace overlap::speculative::sim
