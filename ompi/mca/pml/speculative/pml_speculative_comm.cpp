@@ -88,7 +88,8 @@ int add_comm(ompi_communicator_t* comm) noexcept {
 
 int del_comm(ompi_communicator_t* comm) noexcept {
   if (pml == nullptr) return OMPI_SUCCESS;
-  const Entry entry;
+  // The last request of a communicator that its user has freed takes it along, from under the lock.
+  const CallbackEntry entry;
   pml->remove_communicator(*comm);
   return OMPI_SUCCESS;
 }
