@@ -36,12 +36,18 @@ void finish_arrived(ReceiveRequest& request, Arrived& message) {
   pml->complete(request, false);
 }
 
+/// Make a request active, with nothing left of its last message.
+void activate(ReceiveRequest& request) noexcept {
+  MCA_PML_BASE_RECV_START(&request.base);
+  request.protocol_done = false;
+  request.transfer = {};
+}
+
 /// The request that a matched probe's message becomes.
 ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message) {
   auto* taken = static_cast<Arrived*>((*message)->req_ptr);
   ReceiveRequest* request = make_receive(buffer, count, type, taken->peer->rank, taken->tag, (*message)->comm, false);
-  MCA_PML_BASE_RECV_START(&request->base);
-  request->protocol_done = false;
+  activate(*request);
   request->op.peer = taken->peer;
   if (Arrived* eager = pml->protocol.receive_taken(*taken, request->op)) finish_arrived(*request, *eager);
   pml->run_actions();
@@ -74,11 +80,9 @@ ReceiveRequest* make_receive(void* buffer, std::size_t count, ompi_datatype_t* t
 }
 
 void start_receive(ReceiveRequest& request) {
-  MCA_PML_BASE_RECV_START(&request.base);
-  request.protocol_done = false;
+  activate(request);
   ReceiveOp& op = request.op;
   Communicator& comm = protocol_of(request.base.req_base.req_comm);
-  request.transfer = {};
   op.speculate = false;
   if (op.source != any_source && op.capacity_bytes > 0) {
     Peer& peer = comm.peer(op.source);
