@@ -129,8 +129,11 @@ class Cleanup:
     def __init__(self):
         self.process = None
         self.nodes_dir = None
-        shm = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        self.scratch = Path(tempfile.mkdtemp(prefix="overlap-bench-", dir=shm))
+        shm = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
+        for old in Path(shm).glob("overlap-bench-*-*"):  # of a run that was killed
+            if not Path("/proc", old.name.split("-")[2]).exists():
+                shutil.rmtree(old, ignore_errors=True)
+        self.scratch = Path(tempfile.mkdtemp(prefix=f"overlap-bench-{os.getpid()}-", dir=shm))
         atexit.register(self.run)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self.on_signal)
