@@ -1,12 +1,14 @@
-// Show a message to the user through Open MPI's help system: framed, and once per job however many ranks send it.
+// Show a message to the user, framed as Open MPI's help texts are.
 #pragma once
 
 #include <string>
 
 namespace overlap {
 
-/// Show text under a topic of help-overlap.txt. Equal topics of several ranks are shown once, with a count.
-/// @param topic  "bad-tunable", "unknown-tunable" or "wrong-openmpi"
-void show_message(const char* topic, const std::string& text) noexcept;
+/// Write text and the host's name to stderr. Of the processes of a job on one node only the first to say a text says it.
+///
+/// Not opal_show_help: with 4.1.4's mpirun it lost messages in up to a third of the runs that ended soon after, Open MPI's
+/// own messages too ("ORTE_ERROR_LOG: Data unpack would read past end of buffer ... show_help.c").
+void show_message(const std::string& text) noexcept;
 
 }  // namespace overlap

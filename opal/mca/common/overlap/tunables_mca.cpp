@@ -130,10 +130,10 @@ int check_tunables(const mca_base_component_2_1_0_t* component, std::span<const 
 try {
     const std::string unknown = all_unknown(component, rows);
     if (!unknown.empty())
-        show_message("unknown-tunable", unknown);
+        show_message(unknown);
     const std::string faults = all_faults(component, rows);
     if (!faults.empty())
-        show_message("bad-tunable", faults);
+        show_message(faults);
     const auto was_refused = [](const TunableRow& row) { return std::ranges::find(refused(), row.storage) != refused().end(); };
     return faults.empty() && std::ranges::none_of(rows, was_refused) ? OPAL_SUCCESS : OPAL_ERR_BAD_PARAM;
 } catch (...) {

@@ -15,9 +15,9 @@ try {
         fault = size_fault(rows);
     if (fault.empty())
         return true;
-    show_message("wrong-openmpi", std::string(component_name) + " is not used. " + fault
-                                      + " Configure and build it again with --with-openmpi=DIR naming the Open MPI that runs"
-                                        " your programs, or remove it from that installation.");
+    show_message(std::string(component_name) + " is not used. " + fault
+                 + " Configure and build it again with --with-openmpi=DIR naming the Open MPI that runs your programs, or remove"
+                   " it from that installation.");
     return false;
 } catch (...) {
     return false;
