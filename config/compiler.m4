@@ -63,5 +63,7 @@ AC_DEFUN([OVERLAP_SANITIZER], [
          AC_LINK_IFELSE([AC_LANG_PROGRAM()], [AC_MSG_RESULT([yes])],
              [AC_MSG_RESULT([no]); AC_MSG_ERROR([this compiler has no -fsanitize=$enable_sanitizer])])
          CXXFLAGS=$overlap_saved])
+    AM_CONDITIONAL([SANITIZER], [test "x$enable_sanitizer" != xno])
+    AM_CONDITIONAL([SANITIZER_THREAD], [test "x$enable_sanitizer" = xthread])
     AC_SUBST([OVERLAP_SANITIZER_FLAGS])
 ])
