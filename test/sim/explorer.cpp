@@ -200,6 +200,15 @@ void World::check_matching(int sender) {
   Peer& peer = from.comm().peer(1 - sender);
   if (peer.kept_rtrs > open_receives) throw Violation("RTRs left over that no receive stands for");
   if (!peer.forward_stash.empty() || !peer.reverse_stash.empty()) throw Violation("messages left in a stash");
+  if (!unmatched.empty()) return;
+  for (const Send& send : from.sends()) {
+    const SendEnvelope* envelope = peer.send_envelopes.find(send.tag);
+    if (envelope == nullptr) continue;
+    if (envelope->phase == SendEnvelope::Phase::draining) throw Violation("a stop-RTR is never answered");
+    if (envelope->phase == SendEnvelope::Phase::open && !envelope->eager_flag && envelope->awaiting_rtrs != 0) {
+      throw Violation("an RTS is never answered by RTR or RTS-ACK");
+    }
+  }
 }
 
 void World::check_end() {

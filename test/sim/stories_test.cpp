@@ -306,6 +306,25 @@ TEST_CASE("A cancel that comes too late is matched: the RTR was in use already (
   }
 }
 
+TEST_CASE("The first REVOKE-ACK voids every RTR that is out: the receive of a second cancel acknowledges its RTS (P1.6)") {
+  Pair pair(HazardPolicy::eager_flag);
+  Receive& first = pair.receive_large();
+  Receive& second = pair.receive_large();
+  Send& one = pair.rendezvous();
+  pair.receiver().cancel(first);
+  pair.receiver().cancel(second);
+  REQUIRE(pair.deliver(Kind::rtr));
+  REQUIRE(pair.deliver(Kind::rtr));
+  REQUIRE(pair.deliver(Kind::revoke));
+  Send& two = pair.rendezvous();
+  Receive& third = pair.receive_large();
+  pair.settle();
+  CHECK(got(first, one));
+  CHECK(second.cancelled);
+  CHECK(got(third, two));
+  CHECK(pair.sender().comm().peer(1).send_envelopes.find(5)->awaiting_rtrs == 0);
+}
+
 TEST_CASE("A receive can be cancelled after its envelope was forgotten (P1.7)") {
   Config small;
   small.envelopes.envelopes_max = 1;

@@ -152,7 +152,8 @@ const char* Protocol::on_revoke_ack(Peer& peer, std::span<const std::byte> messa
   const auto head = load<SequencedHeader>(message);
   ReceiveEnvelope* envelope = peer.receive_envelopes.find(head.tag);
   if (envelope == nullptr || envelope->revokes_out == 0) return "a REVOKE-ACK that nobody waits for";
-  if (--envelope->revokes_out != 0) return nullptr;  // a later REVOKE covers these receives too
+  // While a REVOKE is out nothing is offered: every RTR that is out is older than the first REVOKE and void now.
+  --envelope->revokes_out;
   ReceiveOp* next = nullptr;
   for (ReceiveOp* op = peer.posted.find(head.tag); op != nullptr; op = next) {
     next = peer.posted.find_after(*op);

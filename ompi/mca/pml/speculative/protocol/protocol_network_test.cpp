@@ -1,0 +1,303 @@
+// Message handlers in four situations: past, in order, duplicate, future; and messages that cannot be.
+#include <cstring>
+#include <vector>
+
+#include "protocol.hpp"
+#include "test/support/catch.hpp"
+
+using namespace overlap::speculative;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+template <class Header>
+Bytes bytes_of(const Header& header, std::string_view payload = {}) {
+  Bytes bytes(sizeof header + payload.size());
+  std::memcpy(bytes.data(), &header, sizeof header);
+  if (!payload.empty()) std::memcpy(bytes.data() + sizeof header, payload.data(), payload.size());
+  return bytes;
+}
+
+/// Process 0 of two; the test plays process 1.
+struct Side final : Host {
+  explicit Side(HazardPolicy policy = HazardPolicy::envelope_sequence, std::uint16_t incarnation = 0)
+      : protocol(config_for(policy), *this, counters), comm(7, 0, 2, incarnation) {
+    comm.watch_every_eager = protocol.watches_every_eager();
+  }
+
+  void deliver(ReceiveOp&, std::uint64_t, std::span<const std::byte> payload) override {
+    delivered.emplace_back(reinterpret_cast<const char*>(payload.data()), payload.size());
+  }
+  const char* sequenced(const Bytes& message) {
+    REQUIRE(find_fault(message) == nullptr);
+    return protocol.on_sequenced(comm, message);
+  }
+  const char* targeted(const Bytes& message) {
+    REQUIRE(find_fault(message) == nullptr);
+    return protocol.on_targeted(message);
+  }
+  void post(ReceiveOp& op, std::uint64_t capacity_bytes, bool speculate) {
+    op.source = 1;
+    op.tag = 5;
+    op.capacity_bytes = capacity_bytes;
+    op.speculate = speculate;
+    REQUIRE(protocol.post_receive(comm, op) == nullptr);
+  }
+  /// Actions since the last time.
+  std::vector<Action> taken() {
+    std::vector<Action> actions = std::move(protocol.actions());
+    protocol.actions().clear();
+    return actions;
+  }
+  std::size_t unexpected() const { return comm.unexpected_count; }
+
+  static Config config_for(HazardPolicy policy) {
+    Config config;
+    config.hazard_policy = policy;
+    return config;
+  }
+
+  Counters counters;
+  Protocol protocol;
+  Communicator comm;
+  std::vector<std::string> delivered;
+};
+
+SequencedHeader head(Kind kind, std::uint16_t sequence, std::uint16_t incarnation = 0) {
+  return {kind_version(kind), 0, 7, 1, 5, sequence, incarnation};
+}
+Bytes eager(std::uint16_t sequence, std::string_view payload = "x") { return bytes_of(head(Kind::eager, sequence), payload); }
+Bytes rts(std::uint16_t sequence, Handle send = 1, std::uint64_t length_bytes = 100) {
+  RtsHeader header{};
+  header.head = head(Kind::rts, sequence);
+  header.length_bytes = length_bytes;
+  header.send = send;
+  return bytes_of(header);
+}
+Bytes rtr(std::uint16_t sequence, std::uint32_t base_sequence = 0, std::uint16_t index = 0) {
+  RtrHeader header{};
+  header.head = head(Kind::rtr, sequence);
+  header.capacity_bytes = 1000;
+  header.receive = Handle{1} << 32U;
+  header.base_sequence = base_sequence;
+  header.index = index;
+  return bytes_of(header);
+}
+Bytes done_for(Handle target, bool to_receiver) {
+  return bytes_of(TargetedHeader{kind_version(Kind::done), to_receiver ? flag::to_receiver : std::uint8_t{0}, 0, 0, target});
+}
+
+constexpr const char* seen = "a sequence number that has been seen already";
+
+}  // namespace
+
+TEST_CASE("Forward stream: in order, past and duplicate") {
+  Side side;
+  CHECK(side.sequenced(eager(0)) == nullptr);
+  CHECK(side.unexpected() == 1);
+  CHECK(side.sequenced(eager(0)) == std::string(seen));
+  CHECK(side.sequenced(rts(1)) == nullptr);
+  CHECK(side.sequenced(rts(1)) == std::string(seen));
+  CHECK(side.sequenced(eager(0)) == std::string(seen));
+  CHECK(side.sequenced(eager(0xffff)) == std::string(seen));
+  CHECK(side.unexpected() == 2);
+}
+
+TEST_CASE("Forward stream: what comes too early waits for its turn, duplicates of it are refused") {
+  Side side;
+  CHECK(side.sequenced(eager(2, "third")) == nullptr);
+  CHECK(side.sequenced(rts(1)) == nullptr);
+  CHECK(side.sequenced(eager(2, "third")) == std::string(seen));
+  CHECK(side.unexpected() == 0);
+  ReceiveOp first;
+  side.post(first, 10, false);
+  CHECK(side.sequenced(eager(0, "first")) == nullptr);
+  CHECK(side.delivered == std::vector<std::string>{"first"});
+  CHECK(side.unexpected() == 2);
+  CHECK(side.comm.find_unexpected(1, 5)->kind == Kind::rts);
+  CHECK(side.comm.peer(1).forward_stash.empty());
+}
+
+TEST_CASE("Forward stream: the fast path takes only the next message, and only when nothing waits before it") {
+  Side side;
+  ReceiveOp op;
+  side.post(op, 10, false);
+  ReceiveOp* matched = nullptr;
+  CHECK_FALSE(side.protocol.try_match_eager(side.comm, head(Kind::eager, 1), 1, matched));
+  CHECK(matched == nullptr);
+  REQUIRE(side.protocol.try_match_eager(side.comm, head(Kind::eager, 0), 1, matched));
+  CHECK(matched == &op);
+  CHECK_FALSE(side.protocol.try_match_eager(side.comm, head(Kind::eager, 1), 1, matched));  // nothing is posted
+  ReceiveOp next;
+  side.post(next, 10, false);
+  CHECK(side.sequenced(eager(2)) == nullptr);  // stashed
+  CHECK_FALSE(side.protocol.try_match_eager(side.comm, head(Kind::eager, 1), 1, matched));
+  CHECK(side.sequenced(eager(1)) == nullptr);
+  CHECK(side.delivered.size() == 1);
+  CHECK(side.unexpected() == 1);
+}
+
+TEST_CASE("Streams wrap at 2^16 and go on") {
+  Side side;
+  for (std::uint32_t i = 0; i < 70000; ++i) {
+    ReceiveOp op;
+    side.post(op, 10, false);
+    REQUIRE(side.sequenced(eager(static_cast<std::uint16_t>(i))) == nullptr);
+    side.taken();
+    REQUIRE(side.sequenced(rtr(static_cast<std::uint16_t>(i), 1U << 20U)) == nullptr);
+  }
+  CHECK(side.unexpected() == 0);
+  CHECK(side.counters.rtr_stale == 70000);
+}
+
+TEST_CASE("Reverse stream: in order, past, duplicate and future") {
+  Side side;
+  Peer& peer = side.comm.peer(1);
+  CHECK(side.sequenced(rtr(1, 0, 1)) == nullptr);
+  CHECK(peer.kept_rtrs == 0);
+  CHECK(side.sequenced(rtr(1, 0, 1)) == std::string(seen));
+  CHECK(side.sequenced(rtr(0, 0, 0)) == nullptr);
+  CHECK(peer.kept_rtrs == 2);
+  CHECK(side.sequenced(rtr(0, 0, 0)) == std::string(seen));
+  CHECK(side.sequenced(bytes_of(RevokeHeader{head(Kind::revoke, 2)})) == nullptr);
+  CHECK(peer.kept_rtrs == 0);
+  const auto actions = side.taken();
+  REQUIRE(actions.size() == 1);
+  CHECK(load<SequencedHeader>(actions[0].header).kind_version == kind_version(Kind::revoke_ack));
+}
+
+TEST_CASE("An RTR for a message that has been sent already is dropped; one for a later message is kept (P1.8)") {
+  Side side;
+  Peer& peer = side.comm.peer(1);
+  (void)side.protocol.eager_sequence(peer, 5);  // message 0 of the envelope
+  (void)side.protocol.eager_sequence(peer, 6);  // of another one
+  CHECK(side.sequenced(rtr(0, 0, 0)) == nullptr);
+  CHECK(side.counters.rtr_stale == 1);
+  CHECK(side.sequenced(rtr(1, 0, 1)) == nullptr);
+  CHECK(peer.kept_rtrs == 1);
+  for (std::uint32_t i = 0; i < history_messages; ++i) (void)side.protocol.eager_sequence(peer, 6);
+  CHECK(side.sequenced(rtr(2, 0, 2)) == nullptr);  // counted from further back than is remembered
+  CHECK(side.counters.rtr_stale == 2);
+}
+
+TEST_CASE("A message of a freed communicator's reverse stream is dropped, one of the forward stream teaches the incarnation") {
+  Side side(HazardPolicy::envelope_sequence, 3);
+  CHECK(side.sequenced(rtr(0)) == nullptr);  // incarnation 0
+  CHECK(side.counters.rtr_stale == 1);
+  ReceiveOp op;
+  side.post(op, 100, true);
+  CHECK(side.taken().empty());  // no RTR before the peer's incarnation is known
+  CHECK(side.sequenced(bytes_of(head(Kind::eager, 0, 9), "x")) == nullptr);
+  ReceiveOp next;
+  side.post(next, 100, true);
+  const auto actions = side.taken();
+  REQUIRE(actions.size() == 2);  // the first receive is complete, the second sends its RTR
+  CHECK(load<SequencedHeader>(actions[1].header).incarnation == 9);
+}
+
+TEST_CASE("Messages that cannot be are refused and change nothing") {
+  for (const HazardPolicy policy : {HazardPolicy::envelope_sequence, HazardPolicy::eager_flag}) {
+    Side side(policy);
+    ReceiveOp queued;
+    side.post(queued, 10, false);
+    CHECK(side.targeted(done_for(5, false)) != nullptr);
+    CHECK(side.targeted(done_for(5, true)) != nullptr);
+    CHECK(side.targeted(bytes_of(TargetedHeader{kind_version(Kind::sync_ack), 0, 0, 0, 77})) != nullptr);
+    CHECK(side.targeted(bytes_of(FragHeader{{kind_version(Kind::frag), 0, 0, 0, 77}, 0}, "data")) != nullptr);
+    GrantHeader grant{};
+    grant.head = {kind_version(Kind::grant), 0, 0, 0, 77};
+    grant.receive = 1;
+    grant.length_bytes = 1;
+    CHECK(side.targeted(bytes_of(grant)) != nullptr);
+    SequencedHeader far = head(Kind::eager, 0);
+    far.source = 2;
+    CHECK(side.sequenced(bytes_of(far, "x")) == std::string("a source rank outside the communicator"));
+    CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 5, 77})) != nullptr);
+    CHECK(side.sequenced(bytes_of(RevokeHeader{head(Kind::revoke_ack, 1)})) != nullptr);
+    CHECK(side.comm.posted_count == 1);
+    CHECK(side.delivered.empty());
+    CHECK(side.taken().empty());
+    CHECK(side.protocol.open_handles() == 0);
+    side.protocol.cancel(side.comm, queued);
+  }
+}
+
+TEST_CASE("A GRANT must fit its send (P1.2)") {
+  Side side;
+  SendOp op;
+  op.peer = &side.comm.peer(1);
+  op.tag = 5;
+  op.length_bytes = 100;
+  side.protocol.start_send(op);
+  side.taken();
+  GrantHeader grant{};
+  grant.head = {kind_version(Kind::grant), 0, 0, 0, op.handle};
+  grant.receive = 1;
+  for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{101}, ~std::uint64_t{0}}) {
+    grant.length_bytes = length;
+    CHECK(side.targeted(bytes_of(grant)) != nullptr);
+    CHECK(op.state == SendState::waiting);
+  }
+  grant.length_bytes = 100;
+  CHECK(side.targeted(bytes_of(grant)) == nullptr);
+  CHECK(op.state == SendState::writing);
+  CHECK(side.targeted(bytes_of(grant)) != nullptr);  // duplicate
+  CHECK(side.targeted(done_for(op.handle, false)) != nullptr);
+  side.protocol.write_done(op);
+  CHECK(side.protocol.open_handles() == 0);
+}
+
+TEST_CASE("A fragment must fit its receive, and comes before or after the RTR-ACK (P1.3)") {
+  Side side;
+  ReceiveOp op;
+  side.post(op, 8, true);
+  const auto actions = side.taken();
+  REQUIRE(actions.size() == 1);
+  const Handle receive = op.handle;
+  const auto frag = [&](std::uint64_t offset, std::string_view data) {
+    return side.targeted(bytes_of(FragHeader{{kind_version(Kind::frag), 0, 0, 0, receive}, offset}, data));
+  };
+  CHECK(frag(9, "x") != nullptr);
+  CHECK(frag(8, "x") != nullptr);
+  CHECK(frag(4, "12345") != nullptr);
+  CHECK(frag(~std::uint64_t{0}, "12345") != nullptr);
+  CHECK(side.delivered.empty());
+  CHECK(frag(0, "1234") == nullptr);
+  CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 9, receive})) != nullptr);  // more than was offered
+  CHECK(op.state == ReceiveState::offered);
+  CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 1), 6, receive})) == nullptr);
+  CHECK(op.state == ReceiveState::incoming);
+  CHECK(frag(4, "567") != nullptr);  // behind the message's end
+  CHECK(frag(4, "56") == nullptr);
+  CHECK(op.state == ReceiveState::idle);
+  CHECK(side.protocol.open_handles() == 0);
+  CHECK(frag(0, "1") != nullptr);  // the handle is stale
+}
+
+TEST_CASE("An RTR-ACK is for the receive that its place in the stream matches (P1.6)") {
+  Side side;
+  ReceiveOp first;
+  ReceiveOp second;
+  side.post(first, 8, true);
+  side.post(second, 8, true);
+  CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 8, second.handle})) ==
+        std::string("an RTR-ACK for a receive that the message does not match"));
+  CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 1), 8, first.handle})) == nullptr);
+  CHECK(side.targeted(done_for(first.handle, true)) == nullptr);
+  CHECK(first.state == ReceiveState::idle);
+  side.protocol.cancel(side.comm, second);
+  CHECK(second.state == ReceiveState::revoking);
+  CHECK(side.sequenced(bytes_of(RevokeHeader{head(Kind::revoke_ack, 2)})) == nullptr);
+  CHECK(second.state == ReceiveState::idle);
+}
+
+TEST_CASE("DONE overtakes the RTR-ACK (P1.3)") {
+  Side side;
+  ReceiveOp op;
+  side.post(op, 8, true);
+  CHECK(side.targeted(done_for(op.handle, true)) == nullptr);
+  CHECK(op.state == ReceiveState::offered);
+  CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 8, op.handle})) == nullptr);
+  CHECK(op.state == ReceiveState::idle);
+}
