@@ -1,0 +1,130 @@
+#!/bin/sh
+# Real MPI programs on this PML; each verifies its own results. Prints "PASS name", "FAIL name" or "SKIP name: reason" per case.
+#
+#   OVERLAP_BUILD   a build folder; logs go to programs/ in it
+#   OVERLAP_PREFIX  a private installation with env.sh
+#   PML             the PML to run on (default: speculative); PML=ob1 shows what stock Open MPI does
+#
+# HPC Challenge and NetPIPE come from Debian, messages.py is our own (mpi4py, numpy). About a minute.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+build=${OVERLAP_BUILD:?a build folder}
+prefix=${OVERLAP_PREFIX:?a private installation}
+pml=${PML:-speculative}
+work=$build/programs
+failed=0
+
+# shellcheck source=/dev/null
+. "$prefix/env.sh" || exit 1
+mkdir -p "$work" || exit 1
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+pass() { echo "PASS programs: $1"; }
+fail() {
+    echo "FAIL programs: $1"
+    tail -n 25 "$2" >&2
+    failed=1
+}
+
+# run LIMIT_S RANKS BTL COMMAND...: mpirun; ranks may outnumber the cores, so they give way while they wait.
+run() {
+    limit=$1 ranks=$2 btl=$3
+    shift 3
+    timeout -k 5 "$limit" mpirun --oversubscribe --bind-to none -n "$ranks" --mca pml "$pml" --mca btl "self,$btl" \
+        --mca mpi_yield_when_idle 1 "$@" </dev/null
+}
+
+# have NAME COMMAND: is it there? Otherwise one SKIP line. Packages are installed beforehand.
+have() {
+    command -v "$2" >/dev/null && return 0
+    echo "SKIP programs: $1: $2 is not installed ($packages_problem)"
+    return 1
+}
+
+# hpcc_case NAME RANKS BTL N QS: HPC Challenge with matrices of N x N on the grids 1 x Q and 2 x Q of QS.
+hpcc_case() {
+    folder=$work/hpcc-$1
+    rm -rf "$folder" && mkdir -p "$folder" && cd "$folder" || return
+    sed "s/@N@/$4/; s/@Q@/$5/" "$here/hpccinf.txt" >hpccinf.txt
+    if ! run 90 "$2" "$3" hpcc >log 2>&1; then
+        fail "hpcc $1 (exit status)" log
+        return
+    fi
+    # HPCC's own checks: HPL and PTRANS print PASSED or FAILED per run, the others a count or a bound.
+    good=1
+    expect() { grep -qE "$1" hpccoutf.txt || { echo "hpccoutf.txt lacks: $1" >>log; good=0; }; }
+    refuse() { ! grep -E "$1" hpccoutf.txt >>log || good=0; }
+    expect '^Success=1$'
+    expect '\|\|Ax-b\|\|.*PASSED'
+    expect '^WALL .* PASSED '
+    expect '^MPIRandomAccess_Errors=0$'
+    expect '^MPIRandomAccess_LCG_Errors=0$'
+    expect '^MPIFFT_maxErr='
+    expect 'Solution Validates'
+    refuse 'FAILED|[1-9][0-9]* tests completed and failed'
+    refuse 'Node\(s\) with error [1-9]|Found [1-9][0-9]* errors'
+    awk -F= '/FFT_maxErr=/ { if ($2 + 0 > 1e-12) { print "FFT error too large: " $0; bad = 1 } } END { exit bad }' hpccoutf.txt >>log || good=0
+    if [ $good = 1 ]; then pass "hpcc $1"; else fail "hpcc $1" log; fi
+}
+
+# netpipe_case NAME BTL OPTION...: two ranks; every size must be reported, and as intact where -i asks for a check.
+netpipe_case() {
+    name=$1 btl=$2
+    shift 2
+    log=$work/netpipe-$(echo "$name" | tr ' ' -)
+    if ! run 60 2 "$btl" NPopenmpi -o "$log.np" "$@" >"$log" 2>&1; then
+        fail "netpipe $name (exit status)" "$log"
+        return
+    fi
+    sizes=$(grep -cE '^ *[0-9]+: +[0-9]+ bytes' "$log")
+    case " $* " in
+        *" -i "*) intact=$(grep -c 'Integrity check passed' "$log") ;;
+        *) intact=$(grep -cE 'Mbps in +[0-9.]+ usec' "$log") ;;
+    esac
+    if [ "$sizes" -gt 10 ] && [ "$sizes" = "$intact" ]; then pass "netpipe $name"; else fail "netpipe $name ($intact of $sizes)" "$log"; fi
+}
+
+# messages_case NAME RANKS BTL: one result per case of messages.py.
+messages_case() {
+    log=$work/messages-$1
+    run 90 "$2" "$3" "$python" -m mpi4py "$here/messages.py" >"$log" 2>&1
+    status=$?
+    sed -n "s/^ok \(.*\)/PASS programs: mpi4py $1: \1/p" "$log"
+    if [ $status -ne 0 ] || ! grep -q '^all cases passed$' "$log"; then
+        last=$(sed -n 's/^ok //p' "$log" | tail -n 1)
+        fail "mpi4py $1 (exit status $status, after case ${last:-none})" "$log"
+    fi
+}
+
+packages_problem="its package was installed just now without it"
+sh "$here/../support/install-packages" programs >"$work/packages" 2>&1 || packages_problem="$(tail -n 1 "$work/packages")"
+
+if have hpcc hpcc; then
+    hpcc_case vader 2 vader 1000 "2 1"
+    hpcc_case vader-4-ranks 4 vader 600 "4 2"
+    hpcc_case tcp 2 tcp 600 "2 1"
+fi
+
+if have netpipe NPopenmpi; then
+    netpipe_case "integrity vader" vader -i -n 4 -u 3000000
+    netpipe_case "integrity tcp" tcp -i -n 4 -u 1000000
+    netpipe_case "integrity vader, receives first" vader -a -i -n 4 -u 3000000
+    netpipe_case "integrity vader, any source, both ways" vader -a -2 -z -i -n 4 -u 1000000
+    netpipe_case "integrity tcp, receives first, synchronous" tcp -a -S -i -n 4 -u 1000000
+    netpipe_case "speed vader" vader -n 10 -u 1000000
+    netpipe_case "speed tcp, receives first" tcp -a -n 10 -u 1000000
+fi
+
+# Another python3 may be first on the PATH.
+python=
+for candidate in python3 /usr/bin/python3; do
+    if "$candidate" -c 'import mpi4py, numpy' 2>/dev/null; then python=$candidate; break; fi
+done
+if [ -n "$python" ]; then
+    messages_case vader 2 vader
+    messages_case tcp 3 tcp
+    messages_case vader,tcp 4 vader,tcp
+else
+    echo "SKIP programs: mpi4py: no python3 that imports mpi4py and numpy ($packages_problem)"
+fi
+exit $failed
