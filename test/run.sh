@@ -157,9 +157,9 @@ fi
 say "install into $prefix"
 rm -rf "$prefix"
 step "$builds/install.log" make -C "$build" install || { result "FAIL install"; finish; }
-! wanted install || run_script install 300
-! wanted mpi || run_script mpi 600
-! wanted programs || run_script programs 400
+! wanted install || run_script install 600
+! wanted mpi || run_script mpi 900
+! wanted programs || run_script programs 600
 if wanted openmpi5; then
     if [ "${OVERLAP_TEST_OPENMPI5:-0}" = 1 ]; then
         run_script openmpi5 1500

@@ -78,7 +78,8 @@ wrong_version() {
     # The same length: the pinned version becomes one that does not exist.
     wrong=$(echo "$version" | sed 's/.$/Z/')
     LC_ALL=C sed -i "s/$version\\x00/$wrong\\x00/g" "$work/wrong"/*.so
-    OMPI_MCA_mca_base_component_path=$work/wrong:SYSTEM_DEFAULT:USER_DEFAULT run --mca pml speculative "$work/hello" >"$work/said" 2>&1 &&
+    # The component remembers where its library was installed; this comes before.
+    LD_LIBRARY_PATH=$work/wrong OMPI_MCA_mca_base_component_path=$work/wrong:SYSTEM_DEFAULT:USER_DEFAULT run --mca pml speculative "$work/hello" >"$work/said" 2>&1 &&
         { echo "the program ran"; return 1; }
     cat "$work/said"
     grep -q "$wrong" "$work/said" && grep -q "$version" "$work/said"
@@ -96,7 +97,7 @@ uninstall() {
 try "make uninstall leaves nothing" uninstall
 
 site_wide() {
-    mkdir "$work/site" && cd "$work/site" && "$configured_from/configure" && make -j2 && make install DESTDIR="$work/site-root" || return 1
+    mkdir "$work/site" && cd "$work/site" && "$configured_from/configure" CXXFLAGS=-O0 && make -j2 && make install DESTDIR="$work/site-root" || return 1
     folder=$("$ompi_info" --parsable --path pkglibdir | sed -n 's/^path:pkglibdir://p')
     find "$work/site-root" ! -type d
     [ -f "$work/site-root$folder/mca_pml_speculative.so" ] && [ ! -e "$work/site-root$(dirname "$folder")/env.sh" ]
@@ -108,7 +109,7 @@ deleted() {
         --exclude='*.la' --exclude=.libs --exclude=.deps --exclude=./config/generated --exclude=./config.status --exclude=Makefile \
         --exclude=./config/autoconf.h --exclude=./config/overlap_config.h . | tar -xf - -C "$work/less" || return 1
     rm -rf "$work/less/ompi/mca/pml/speculative"
-    cd "$work/less" && ./autogen.sh && ./configure --prefix="$work/less-prefix" && make -j2 && make install || return 1
+    cd "$work/less" && ./autogen.sh && ./configure --prefix="$work/less-prefix" CXXFLAGS=-O0 && make -j2 && make install || return 1
     [ -f "$work/less-prefix/lib/openmpi/libmca_common_overlap.so" ] && [ ! -e "$work/less-prefix/lib/openmpi/mca_pml_speculative.so" ]
 }
 try "the tree builds without the component's folder" deleted
