@@ -210,6 +210,23 @@ inline long samples_for(double budget_ms, double sample_us, long least, long mos
   return agree(std::clamp(static_cast<long>(std::min(fit, 1e9)), least, most));
 }
 
+/// Count samples, and end early, on all ranks at once, when a busy machine takes far more time than the budget.
+class Pace {
+ public:
+  /// @param samples  as samples_for() said, the same on every rank
+  Pace(long samples, double budget_ms)
+      : samples_(samples), chunk_(std::max(samples / 8, 5L)), end_us_(now_us() + 4e3 * budget_ms + 1e4) {}
+  bool next() {
+    if (done_ >= samples_ || (done_ > 0 && done_ % chunk_ == 0 && agree(now_us() > end_us_) != 0)) return false;
+    ++done_;
+    return true;
+  }
+
+ private:
+  long samples_, chunk_, done_ = 0;
+  double end_us_;
+};
+
 /// Copy the samples of one rank to rank 0, where the rows are printed.
 inline void to_rank0(Samples &s, int owner, int rank) {
   if (owner == 0) return;

@@ -54,12 +54,14 @@ struct Exchange {
 };
 
 /// Run a loop of one model; half_us is the length of produce and of consume.
-Samples run(int model, Exchange &x, long iterations, double half_us) {
+Samples run(int model, Exchange &x, long iterations, double half_us, double budget_ms = 1e3) {
   Samples samples;
   MPI_Barrier(MPI_COMM_WORLD);
   double begin = now_us();
   compute_us(half_us);
-  for (long i = 1; i <= iterations; ++i) {
+  long i = 0;
+  for (Pace pace(iterations, budget_ms); pace.next();) {
+    ++i;
     MPI_Request requests[2];
     if (model == 1) {
       x.receive(i, &requests[1]);
@@ -82,7 +84,7 @@ Samples run(int model, Exchange &x, long iterations, double half_us) {
     if (i > 1) samples.add(end - begin);  // the first iteration has another content
     begin = end;
   }
-  if (model == 2) x.consume(iterations, half_us);
+  if (model == 2) x.consume(i, half_us);
   return samples;
 }
 
@@ -107,14 +109,14 @@ int main(int argc, char **argv) {
       x.check = false;
       const char *name = model == 1 ? "model_1" : "model_2";
       run(model, x, 20, 0);
-      const Samples bare = run(model, x, samples_for(budget_ms, run(model, x, 20, 0).median(), 20, most), 0);
+      const Samples bare = run(model, x, samples_for(budget_ms, run(model, x, 20, 0).median(), 20, most), 0, budget_ms);
       double comm_us = given_us > 0 ? given_us : bare.median();
       MPI_Bcast(&comm_us, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
       if (rank == 0) row("exchange", name, bytes, 0, "communication", "us", bare);
       if (calibrate) continue;
       for (const double ratio : ratios) {
         const double compute = comm_us / ratio;
-        const Samples iteration = run(model, x, samples_for(budget_ms, compute + comm_us, 10, most), compute / 2);
+        const Samples iteration = run(model, x, samples_for(budget_ms, compute + comm_us, 10, most), compute / 2, budget_ms);
         if (rank == 0) row("exchange", name, bytes, ratio, "iteration", "us", iteration);
       }
     }

@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
       MPI_Bcast(&longest, 1, MPI_DOUBLE, 1, run.control);
       const long n = samples_for(budget_ms, longest * 2, 3, most);
       Samples each;
-      for (long i = 0; i < n; ++i) each.add(once() / static_cast<double>(count));
+      for (Pace pace(n, budget_ms); pace.next();) each.add(once() / static_cast<double>(count));
       to_rank0(each, 1, rank);
       if (rank == 0) row("matching", early ? "posted" : "unexpected", 8, static_cast<double>(count), "per_message", "us", each);
     }

@@ -126,7 +126,7 @@ void measure_overlap(const Case &which, const Run &run, double budget_ms, long m
   const long n = samples_for(budget_ms, pair_us, 10, most);
   Samples transfer, exposed, overlap, peer;
   Times t;
-  for (long i = 0; i < n; ++i) {
+  for (Pace pace(n, budget_ms); pace.next();) {
     transfer.add(stamped(reference(which), run, 0, &t));
     exposed.add(stamped(which, run, compute, &t));
     peer.add(t.total_us);
@@ -151,7 +151,7 @@ void measure_progress(const Case &which, const Run &run, double budget_ms, long 
     const long n = samples_for(budget_ms, first + compute + run.lead_us + 50, 8, most);
     Samples total;
     Times t;
-    for (long i = 0; i < n; ++i) {
+    for (Pace pace(n, budget_ms); pace.next();) {
       stamped(which, run, compute, &t);
       total.add(t.total_us);
     }

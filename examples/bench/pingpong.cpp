@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
     const long n = samples_for(budget_ms, warm.median() * 2 * static_cast<double>(batch), 10, most);
     MPI_Barrier(MPI_COMM_WORLD);
     Samples latency, bandwidth;
-    for (long i = 0; i < n; ++i) {
+    for (Pace pace(n, budget_ms); pace.next();) {
       const double us = sample();
       latency.add(us);
       bandwidth.add(static_cast<double>(bytes) / us);

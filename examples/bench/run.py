@@ -61,7 +61,8 @@ BENCHMARKS = {
                           "--lead-us 2000 --budget-ms 120", "--progress 1 --sizes 1m --lead-us 2000 --budget-ms 60"),
     "exchange_128k": Benchmark("exchange", "--sizes 128k", "--sizes 128k --budget-ms 30", "--budget-ms 150", calibrate=True),
     "exchange_1m": Benchmark("exchange", "--sizes 1m", "--sizes 1m --budget-ms 30", "--iterations 20", calibrate=True),
-    "crossing": Benchmark("crossing", "", "--sizes 1k,128k,1m --budget-ms 60", "--budget-ms 300"),
+    "crossing": Benchmark("crossing", "", "--sizes 1k,128k,1m --budget-ms 60", "--budget-ms 200 --skews-ns 0,2000,5000,10000",
+                          "--sizes 1k,128k,1m --skews-ns 0,2000,5000,10000"),
     "matching": Benchmark("matching", "", "--budget-ms 100 --samples 20"),
     "rtr_usage": Benchmark("rtr_usage", "", "--messages 100", "--messages 60"),
 }
@@ -69,8 +70,8 @@ QUICK = ["pingpong", "message_rate", "overlap"]
 
 # What the tables and plots show, with the title of the axis; everything else goes to the CSV only.
 METRICS = {"half_round_trip", "bandwidth", "rate", "overlap", "time", "iteration", "latency", "per_message", "rtr_usage",
-           "extra_bytes", "seconds", "rtr_crossed"}
-WITH_X = {"progress": "{:.4g} us", "exchange": "comm/comp {:g}", "matching": "{:g} messages"}
+           "extra_bytes", "seconds", "rtr_unused"}
+WITH_X = {"progress": "{:.4g} us", "exchange": "comm/comp {:g}", "matching": "{:g} messages", "crossing": "skew {:g} us"}
 COLORS = ["#888888", "#c0392b", "#2471a3", "#1e8449", "#b7950b", "#6c3483"]
 
 
@@ -500,8 +501,8 @@ def draw(axis, case, metric, points, variants, benchmark):
         axis.set_xticks(range(0, len(labels), step), labels[::step], rotation=35 if not by_x else 0, fontsize=7)
         if by_x:
             axis.set_xlabel({"progress": "computation / transfer", "exchange": "communication / computation",
-                             "matching": "messages"}[benchmark] + f" ({size_text(points[0][0])})")
-    if (metric in ("half_round_trip", "latency") or benchmark in ("matching", "exchange")) and len(points) > 1:
+                             "matching": "messages", "crossing": "skew of the sender [us]"}[benchmark] + f" ({size_text(points[0][0])})")
+    if (metric == "half_round_trip" or benchmark in ("matching", "exchange")) and len(points) > 1:
         axis.set_yscale("log")
     elif metric == "overlap":
         axis.set_ylim(-15, 105)

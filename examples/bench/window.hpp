@@ -70,7 +70,7 @@ inline Samples measure_window(int rank, std::size_t bytes, int count, double bud
   for (int i = 0; i < 5; ++i) warm.add(window.once());
   const long n = samples_for(budget_ms, warm.median(), 10, most);
   MPI_Barrier(MPI_COMM_WORLD);
-  for (long i = 0; i < n; ++i) out.add(window.once());
+  for (Pace pace(n, budget_ms); pace.next();) out.add(window.once());
   return out;
 }
 
