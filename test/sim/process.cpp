@@ -106,7 +106,7 @@ Send& Process::isend(int to, int tag, std::size_t length_bytes, SendMode mode, i
     case SendMode::eager: {
       const SequencedHeader head{kind_version(Kind::eager), 0, comm_->context, rank_, tag, protocol_.eager_sequence(peer, tag),
                                  comm_->incarnation};
-      network_.transmit({rank_, to, id, bytes_of(head, send.data)});
+      network_.transmit({rank_, to, id, 0, bytes_of(head, send.data)});
       send.complete = true;
       network_.completed(send);
       break;
@@ -116,7 +116,7 @@ Send& Process::isend(int to, int tag, std::size_t length_bytes, SendMode mode, i
       header.head = {kind_version(Kind::eager_sync), 0, comm_->context, rank_, tag, protocol_.eager_sequence(peer, tag),
                      comm_->incarnation};
       header.send = protocol_.await_sync(send);
-      network_.transmit({rank_, to, id, bytes_of(header, send.data)});
+      network_.transmit({rank_, to, id, 0, bytes_of(header, send.data)});
       break;
     }
     case SendMode::rendezvous: protocol_.start_send(send); break;
@@ -272,7 +272,7 @@ bool Process::move_data(const Job& job) {
         frag.head = {kind_version(Kind::frag), 0, 0, 0, job.send->receive};
         frag.offset_bytes = at;
         const auto piece = std::span(send.data).subspan(at, std::min(transport_.fragment_bytes, job.send->take_bytes - at));
-        network_.transmit({rank_, send.to, -1, bytes_of(frag, piece)});
+        network_.transmit({rank_, send.to, -1, 0, bytes_of(frag, piece)});
       }
       return true;
     }

@@ -67,7 +67,8 @@ enum class Stream : std::uint8_t { forward, reverse, targeted };
 struct Message {
   int from = 0;
   int to = 0;
-  int send_id = -1;  ///< forward messages that stand for a send: which one
+  int send_id = -1;          ///< forward messages that stand for a send: which one
+  std::uint64_t number = 0;  ///< for the network's own use
   std::vector<std::byte> bytes;
 
   [[nodiscard]] Kind kind() const noexcept { return kind_of(std::to_integer<std::uint8_t>(bytes[0])); }

@@ -366,7 +366,7 @@ TEST_CASE("A late RTR of a freed communicator means nothing to the next one with
     old.receive_large();  // gets the eager message, and with it the sender's incarnation
     old.settle();
     old.receive_large();
-    const Message late{1, 0, -1, [&] {
+    const Message late{1, 0, -1, 0, [&] {
       const auto rtr = old.peek<RtrHeader>(Kind::rtr);
       std::vector<std::byte> bytes(sizeof rtr + rtr.key_bytes);
       std::memcpy(bytes.data(), &rtr, sizeof rtr);
