@@ -50,7 +50,9 @@ done
 # Up to date objects are kept; two at a time.
 compile() { # PROGRAM
     if [ "$build/$1" -nt "$here/$1.cpp" ] && [ "$build/$1" -nt "$build/mpi_test.o" ]; then return 0; fi
-    mpicxx -std=c++20 -O0 -Wall -Wextra "$here/$1.cpp" "$build/mpi_test.o" -o "$build/$1" -pthread >"$build/$1.compile" 2>&1
+    main=$build/mpi_test.o
+    [ "$1" != abort ] || main=  # has its own
+    mpicxx -std=c++20 -O0 -Wall -Wextra "$here/$1.cpp" $main -o "$build/$1" -pthread >"$build/$1.compile" 2>&1
 }
 if ! [ "$build/mpi_test.o" -nt "$here/mpi_test.cpp" ] || ! [ "$build/mpi_test.o" -nt "$here/mpi_test.hpp" ]; then
     mpicxx -std=c++20 -O1 -Wall -Wextra -c "$here/mpi_test.cpp" -o "$build/mpi_test.o" || { fail "compile mpi_test"; exit 1; }
