@@ -1,0 +1,2 @@
+/* LD_PRELOAD this to be another version of Open MPI than the component was built for. */
+const char opal_version_string[] = "4.1.99";
