@@ -20,6 +20,13 @@ namespace overlap::speculative {
 inline constexpr mca_btl_base_tag_t tag_eager = 0x50;    ///< Kind::eager only: the fast path
 inline constexpr mca_btl_base_tag_t tag_control = 0x51;  ///< everything else
 
+/// Bytes that wait for a BTL that had no room.
+struct PendingBytes {
+  mca_bml_base_btl_t* bml_btl;
+  mca_btl_base_tag_t tag;
+  std::vector<std::byte> bytes;
+};
+
 /// How a communicator reaches one of its processes. Lives as long as the communicator's protocol object.
 struct PeerLink {
   ompi_proc_t* proc = nullptr;
@@ -28,7 +35,11 @@ struct PeerLink {
   bool plain_bytes = false;       ///< same data representation: contiguous data is copied, not converted
   bool memory_access = true;      ///< until a put or get fails, for instance because the kernel refuses CMA
   bool is_self = false;
+  std::deque<PendingBytes> pending;  ///< in the order of sending; not empty: the link is in Pml::waiting_links_
 };
+
+/// A blocking send waits while more messages than this wait for room on its link: the receiver sets the pace.
+inline constexpr std::size_t pending_max_messages = 64;
 
 /// Memory of a request as a BTL knows it.
 struct Registration {
@@ -84,14 +95,6 @@ extern opal_class_t overlap_speculative_receive_request_class;
   return *reinterpret_cast<ReceiveRequest*>(reinterpret_cast<char*>(&op) - offsetof(ReceiveRequest, op));
 }
 
-/// Bytes that wait for a BTL that had no room.
-struct PendingControl {
-  PeerLink* link;
-  mca_bml_base_btl_t* bml_btl;
-  mca_btl_base_tag_t tag;
-  std::vector<std::byte> bytes;
-};
-
 /// Everything this component keeps per process.
 ///
 /// @thread  progress lock held, except where a member says otherwise
@@ -126,7 +129,7 @@ class Pml final : public Host {
   /// Send header and payload-less control bytes; queues them when the BTL has no room.
   void send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes);
   void retry_pending();
-  [[nodiscard]] bool has_pending() const noexcept { return !pending_.empty() || !stalled_sends_.empty() || !stalled_receives_.empty(); }
+  [[nodiscard]] bool has_pending() const noexcept { return !waiting_links_.empty() || !stalled_sends_.empty() || !stalled_receives_.empty(); }
   void write_finished(SendRequest& request, std::uint64_t bytes, bool ok);
   void read_finished(ReceiveRequest& request, std::uint64_t bytes, bool ok);
   void fragment_finished(SendRequest& request);
@@ -161,6 +164,7 @@ class Pml final : public Host {
 
  private:
   [[nodiscard]] PeerLink* make_link(Peer& peer);
+  [[nodiscard]] bool try_send_bytes(mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes);
   void run_queued_actions();
   int poll_more();
   void execute(Action& action);
@@ -173,7 +177,6 @@ class Pml final : public Host {
                                      bool remote_access);
 
   bool running_ = false;
-  bool retrying_ = false;
   ompi_communicator_t* adding_ = nullptr;  ///< in add_comm: not to be found by its number yet
   bool fallback_told_ = false;
   bool event_driven_ = false;  ///< a BTL works through libevent (tcp): we turn the loop
@@ -184,7 +187,7 @@ class Pml final : public Host {
   std::array<mca_btl_base_component_progress_fn_t, btl_progress_max> btl_progress_{};
   unsigned btl_progress_count_ = 0;
   bool more_to_poll_ = false;                         // event_driven_, or something waits for room
-  std::deque<PendingControl> pending_;
+  std::vector<PeerLink*> waiting_links_;
   std::deque<SendRequest*> stalled_sends_;            // writes and pushes that ran out of resources
   std::deque<ReceiveRequest*> stalled_receives_;      // reads
   std::vector<ompi_request_t*> callbacks_;

@@ -63,14 +63,6 @@ void Pml::remove_communicator(ompi_communicator_t& comm) noexcept {
   if (own == nullptr) return;
   communicators_[own->context] = nullptr;
   comm.c_pml_comm = nullptr;
-  // A control message that waits for room may still name this communicator's peers by their link; nobody waits for it any more.
-  std::erase_if(pending_, [own](const PendingControl& waiting) {
-    for (std::size_t rank = 0; rank < own->size(); ++rank) {
-      const Peer* peer = own->peer_if_known(static_cast<std::int32_t>(rank));
-      if (peer != nullptr && peer->host_data == waiting.link) return true;
-    }
-    return false;
-  });
   drop_links(*own);
   delete own;
 }

@@ -56,7 +56,10 @@ PeerLink* Pml::make_link(Peer& peer) {
 void Pml::drop_links(Communicator& comm) noexcept {
   for (std::size_t rank = 0; rank < comm.size(); ++rank) {
     Peer* peer = comm.peer_if_known(static_cast<std::int32_t>(rank));
-    if (peer != nullptr) delete static_cast<PeerLink*>(peer->host_data);
+    if (peer == nullptr || peer->host_data == nullptr) continue;
+    auto* dropped = static_cast<PeerLink*>(peer->host_data);
+    std::erase(waiting_links_, dropped);  // what still waits there concerns a communicator that nobody has any more
+    delete dropped;
   }
 }
 

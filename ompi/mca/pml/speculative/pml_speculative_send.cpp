@@ -92,11 +92,12 @@ void send_eager(PeerLink& link, std::span<const std::byte> header, const Payload
                                              convertor);
   }
   bool sent = false;
-  if (bml_btl->btl->btl_sendi != nullptr) {
+  const bool room = link.pending.empty();
+  if (room && bml_btl->btl->btl_sendi != nullptr) {
     sent = mca_bml_base_sendi(bml_btl, convertor, const_cast<std::byte*>(header.data()), header.size(), payload.bytes, MCA_BTL_NO_ORDER,
                               MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP, tag, nullptr) == OMPI_SUCCESS;
   }
-  if (!sent) {
+  if (room && !sent) {
     std::size_t origin = 0;
     if (payload.bytes > 0) opal_convertor_set_position(convertor, &origin);
     sent = send_copied(*bml_btl, header, payload, convertor, tag);
@@ -224,6 +225,22 @@ int isend_locked(const void* buffer, std::size_t count, ompi_datatype_t* type, i
   return OMPI_SUCCESS;
 }
 
+/// Let a blocking send wait while the receiver does not keep up.
+void await_room(ompi_communicator_t* comm, int destination) noexcept {
+  const auto crowded = [&] {
+    const Peer* peer = protocol_of(comm).peer_if_known(destination);
+    const auto* link = peer != nullptr ? static_cast<const PeerLink*>(peer->host_data) : nullptr;
+    return link != nullptr && link->pending.size() > pending_max_messages;
+  };
+  for (;;) {
+    {
+      const Entry entry;
+      if (!crowded()) return;
+    }
+    opal_progress();
+  }
+}
+
 }  // namespace
 
 int isend(const void* buffer, std::size_t count, ompi_datatype_t* type, int destination, int tag, mca_pml_base_send_mode_t mode,
@@ -247,7 +264,10 @@ int send(const void* buffer, std::size_t count, ompi_datatype_t* type, int desti
       const Entry entry;
       rc = isend_locked(buffer, count, type, destination, tag, mode, comm, made);
     }
-    if (made == nullptr) return rc;
+    if (made == nullptr) {
+      await_room(comm, destination);
+      return rc;
+    }
     wait_complete(made->ompi());
     rc = made->ompi().req_status.MPI_ERROR;
     ompi_request_t* handle = &made->ompi();

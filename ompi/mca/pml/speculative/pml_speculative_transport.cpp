@@ -78,35 +78,39 @@ void Pml::refuse(const char* fault, std::span<const std::byte> message) noexcept
   abort_job(1);
 }
 
-void Pml::send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes) {
+bool Pml::try_send_bytes(mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes) {
   mca_btl_base_descriptor_t* descriptor = nullptr;
-  // Not past those that wait already: they would wait for ever under a steady load.
-  if (pending_.empty() || retrying_) {
-    mca_bml_base_alloc(bml_btl, &descriptor, MCA_BTL_NO_ORDER, bytes.size(),
-                       MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_FLAGS_SIGNAL);
-  }
-  if (descriptor != nullptr) {
-    std::memcpy(descriptor->des_segments[0].seg_addr.pval, bytes.data(), bytes.size());
-    descriptor->des_segments[0].seg_len = bytes.size();
-    descriptor->des_segment_count = 1;
-    descriptor->des_cbdata = nullptr;
-    descriptor->des_cbfunc = [](mca_btl_base_module_t*, mca_btl_base_endpoint_t*, mca_btl_base_descriptor_t*, int) {};
-    if (mca_bml_base_send(bml_btl, descriptor, tag) >= 0) return;
-    mca_bml_base_free(bml_btl, descriptor);
-  }
+  mca_bml_base_alloc(bml_btl, &descriptor, MCA_BTL_NO_ORDER, bytes.size(),
+                     MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_FLAGS_SIGNAL);
+  if (descriptor == nullptr) return false;
+  std::memcpy(descriptor->des_segments[0].seg_addr.pval, bytes.data(), bytes.size());
+  descriptor->des_segments[0].seg_len = bytes.size();
+  descriptor->des_segment_count = 1;
+  descriptor->des_cbdata = nullptr;
+  descriptor->des_cbfunc = [](mca_btl_base_module_t*, mca_btl_base_endpoint_t*, mca_btl_base_descriptor_t*, int) {};
+  if (mca_bml_base_send(bml_btl, descriptor, tag) >= 0) return true;
+  mca_bml_base_free(bml_btl, descriptor);
+  return false;
+}
+
+void Pml::send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes) {
+  // Not past those that wait already: the other side would have to put aside what comes before its turn.
+  if (link.pending.empty() && try_send_bytes(bml_btl, tag, bytes)) return;
+  if (link.pending.empty()) waiting_links_.push_back(&link);
+  link.pending.push_back({bml_btl, tag, {bytes.begin(), bytes.end()}});
   more_to_poll_ = true;
-  pending_.push_back({&link, bml_btl, tag, {bytes.begin(), bytes.end()}});
 }
 
 void Pml::retry_pending() {
-  // What finds no room again goes back to the end; each is tried once a turn.
-  for (std::size_t i = pending_.size(); i > 0; --i) {
-    const PendingControl waiting = std::move(pending_.front());
-    pending_.pop_front();
-    retrying_ = true;
-    send_bytes(*waiting.link, waiting.bml_btl, waiting.tag, waiting.bytes);
-    retrying_ = false;
-  }
+  // One link without room does not hold up the others, and costs one try.
+  std::erase_if(waiting_links_, [this](PeerLink* link) {
+    while (!link->pending.empty()) {
+      const PendingBytes& next = link->pending.front();
+      if (!try_send_bytes(next.bml_btl, next.tag, next.bytes)) return false;
+      link->pending.pop_front();
+    }
+    return true;
+  });
   for (std::size_t i = stalled_sends_.size(); i > 0; --i) {
     SendRequest* request = stalled_sends_.front();
     stalled_sends_.pop_front();
@@ -193,7 +197,7 @@ void Pml::send_control(const Action& action) {
   }
   if (rail == nullptr) rail = mca_bml_base_btl_array_get_next(&reached->endpoint->btl_eager);
   const std::span<const std::byte> whole(message.data(), bytes);
-  if (pending_.empty() && rail->btl->btl_sendi != nullptr &&
+  if (reached->pending.empty() && rail->btl->btl_sendi != nullptr &&
       mca_bml_base_sendi(rail, nullptr, message.data(), bytes, 0, MCA_BTL_NO_ORDER,
                          MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_FLAGS_SIGNAL, tag_control,
                          nullptr) == OMPI_SUCCESS) {
