@@ -18,6 +18,45 @@ static unsigned char byte_of(int source, int turn, int index, int place)
     return (unsigned char)((unsigned)(source * 7 + turn * 31 + index * 113 + place * 5 + place / 251));
 }
 
+/* A large send whose receive comes late, then two receives that come early: an RTR that is taken for the wrong message shows
+ * as contents that have changed places. Ranks in pairs. @returns  wrong bytes */
+static int late_then_early(int rank, int size)
+{
+    enum { BYTES = 200000 };
+    static char buffers[3][BYTES];
+    int wrong = 0;
+    MPI_Request requests[3];
+    MPI_Comm aside; /* its messages are of other envelopes */
+    MPI_Comm_dup(MPI_COMM_WORLD, &aside);
+    const int peer = rank ^ 1;
+    for (int sender = 0; sender < 2; sender++) {
+        const int active = peer < size;
+        for (int i = 0; i < 3; i++)
+            memset(buffers[i], rank % 2 == sender ? i + 1 : 0, BYTES);
+        if (active && rank % 2 == sender)
+            MPI_Isend(buffers[0], BYTES, MPI_BYTE, peer, 0, MPI_COMM_WORLD, &requests[0]);
+        MPI_Barrier(aside);
+        if (active && rank % 2 != sender) {
+            MPI_Recv(buffers[0], BYTES, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            for (int i = 1; i < 3; i++)
+                MPI_Irecv(buffers[i], BYTES, MPI_BYTE, peer, 0, MPI_COMM_WORLD, &requests[i]);
+        } else if (active) {
+            MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        }
+        MPI_Barrier(aside);
+        if (active && rank % 2 == sender)
+            for (int i = 1; i < 3; i++)
+                MPI_Isend(buffers[i], BYTES, MPI_BYTE, peer, 0, MPI_COMM_WORLD, &requests[i]);
+        if (active)
+            MPI_Waitall(2, requests + 1, MPI_STATUSES_IGNORE);
+        for (int i = 0; active && i < 3; i++)
+            for (int place = 0; place < BYTES; place++)
+                wrong += buffers[i][place] != i + 1;
+    }
+    MPI_Comm_free(&aside);
+    return wrong;
+}
+
 int main(int argc, char **argv)
 {
     int rank, size, turns = argc > 1 ? atoi(argv[1]) : 60, wrong = 0;
@@ -31,6 +70,7 @@ int main(int argc, char **argv)
         out[i] = malloc((size_t)largest);
         in[i] = malloc((size_t)largest);
     }
+    wrong += late_then_early(rank, size);
     for (int turn = 0; turn < turns; turn++) {
         MPI_Request sends[BUFFERS], receives[BUFFERS];
         int count[BUFFERS];
