@@ -22,6 +22,17 @@ bool is_plain(const ReceiveRequest& request) noexcept {
   return link == nullptr || link->plain_bytes;
 }
 
+/// The rest of a blocking receive: wait, report, give the request back. @thread  lock NOT held
+int finish_blocking(ReceiveRequest& request, ompi_status_public_t* status) {
+  wait_complete(request.ompi());
+  const ompi_status_public_t& result = request.ompi().req_status;
+  if (status != MPI_STATUS_IGNORE) OMPI_COPY_STATUS(status, result, false);
+  const int rc = result.MPI_ERROR;
+  const Entry entry;
+  release(request);
+  return rc;
+}
+
 /// Look at the network once before a large receive is posted, so that an RTS that has arrived is matched (P1.4).
 void look_early(Communicator& comm, const ReceiveOp& op) {
   if (!tunables.early_progress || pml->protocol.probe(comm, op.source, op.tag) != nullptr) return;
@@ -148,13 +159,7 @@ int recv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int
       made = make_receive(buffer, count, type, source, tag, comm, false);
       start_receive(*made);
     }
-    wait_complete(made->ompi());
-    const ompi_status_public_t& result = made->ompi().req_status;
-    if (status != MPI_STATUS_IGNORE) OMPI_COPY_STATUS(status, result, false);
-    const int rc = result.MPI_ERROR;
-    const Entry entry;
-    release(*made);
-    return rc;
+    return finish_blocking(*made, status);
   });
 }
 
@@ -247,13 +252,7 @@ int mrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t
       const Entry entry;
       made = receive_message(buffer, count, type, message);
     }
-    wait_complete(made->ompi());
-    const ompi_status_public_t& result = made->ompi().req_status;
-    if (status != MPI_STATUS_IGNORE) OMPI_COPY_STATUS(status, result, false);
-    const int rc = result.MPI_ERROR;
-    const Entry entry;
-    release(*made);
-    return rc;
+    return finish_blocking(*made, status);
   });
 }
 
