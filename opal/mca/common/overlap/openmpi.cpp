@@ -11,7 +11,8 @@ void add_help_folder() noexcept
 
 int poll_events() noexcept
 {
-    opal_event_loop(opal_sync_event_base, OPAL_EVLOOP_NONBLOCK);
+    // ONCE as well: without it libevent goes round until nothing is active, and a busy peer keeps us inside.
+    opal_event_loop(opal_sync_event_base, OPAL_EVLOOP_ONCE | OPAL_EVLOOP_NONBLOCK);
     return 0;
 }
 
