@@ -27,6 +27,22 @@ struct PendingBytes {
   std::vector<std::byte> bytes;
 };
 
+/// Messages that a BTL has taken and not sent yet, because a connection is being made or a socket is full. Outlives its link.
+struct Unsent {
+  std::size_t messages = 0;
+  bool orphaned = false;  ///< the link is gone, the last callback deletes this
+};
+
+/// What a process must still answer for a communicator that it has freed: a REVOKE of a receive cancelled after that.
+struct FreedStream {
+  std::uint16_t context;
+  std::uint16_t incarnation;
+  std::int32_t my_rank;
+  std::int32_t peer_rank;
+  std::uint32_t next_sequence;
+  mca_bml_base_endpoint_t* endpoint;
+};
+
 /// How a communicator reaches one of its processes. Lives as long as the communicator's protocol object.
 struct PeerLink {
   ompi_proc_t* proc = nullptr;
@@ -35,6 +51,7 @@ struct PeerLink {
   bool plain_bytes = false;       ///< same data representation: contiguous data is copied, not converted
   bool memory_access = true;      ///< until a put or get fails, for instance because the kernel refuses CMA
   bool is_self = false;
+  Unsent* unsent = nullptr;          ///< owned, see there
   std::deque<PendingBytes> pending;  ///< in the order of sending; not empty: the link is in Pml::waiting_links_
 };
 
@@ -119,6 +136,8 @@ class Pml final : public Host {
     return context < communicators_.size() ? communicators_[context] : nullptr;
   }
   void keep_early(std::span<const std::byte> message);
+  /// Answer a REVOKE for a communicator that this process has freed already.
+  void answer_for_freed(const SequencedHeader& revoke);
 
   // The network (pml_speculative_transport.cpp, pml_speculative_rdma.cpp)
   /// Do what the protocol has asked for. Does nothing when called from inside itself.
@@ -129,13 +148,15 @@ class Pml final : public Host {
   /// Send header and payload-less control bytes; queues them when the BTL has no room.
   void send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes);
   void retry_pending();
-  [[nodiscard]] bool has_pending() const noexcept { return !waiting_links_.empty() || !stalled_sends_.empty() || !stalled_receives_.empty(); }
+  [[nodiscard]] bool has_pending() const noexcept { return !waiting_links_.empty() || !unsent_requests_.empty() || !stalled_sends_.empty() || !stalled_receives_.empty(); }
   void write_finished(SendRequest& request, std::uint64_t bytes, bool ok);
   void read_finished(ReceiveRequest& request, std::uint64_t bytes, bool ok);
   void fragment_finished(SendRequest& request);
   void deregister(Registration& registration) noexcept;
 
   // Completion (pml_speculative_request.cpp)
+  /// Complete an eager send, at once or when its link has nothing unsent.
+  void complete_when_sent(SendRequest& request, PeerLink& link);
   void complete(SendRequest& request);
   void complete(ReceiveRequest& request, bool cancelled);
   void finish_mpi(ompi_request_t& request);
@@ -164,7 +185,7 @@ class Pml final : public Host {
 
  private:
   [[nodiscard]] PeerLink* make_link(Peer& peer);
-  [[nodiscard]] bool try_send_bytes(mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes);
+  [[nodiscard]] bool try_send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes);
   void run_queued_actions();
   int poll_more();
   void execute(Action& action);
@@ -188,6 +209,12 @@ class Pml final : public Host {
   unsigned btl_progress_count_ = 0;
   bool more_to_poll_ = false;                         // event_driven_, or something waits for room
   std::vector<PeerLink*> waiting_links_;
+  struct UnsentRequest {
+    SendRequest* request;
+    const Unsent* unsent;
+  };
+  std::vector<UnsentRequest> unsent_requests_;
+  std::deque<FreedStream> freed_streams_;             // the youngest at the end
   std::deque<SendRequest*> stalled_sends_;            // writes and pushes that ran out of resources
   std::deque<ReceiveRequest*> stalled_receives_;      // reads
   std::vector<ompi_request_t*> callbacks_;
@@ -227,6 +254,10 @@ class CallbackEntry {
  private:
   bool outer_;
 };
+
+/// Give a descriptor to its BTL. @returns false when it does not take it: the descriptor is freed
+[[nodiscard]] bool send_descriptor(PeerLink& link, mca_bml_base_btl_t& bml_btl, mca_btl_base_descriptor_t* descriptor,
+                                   mca_btl_base_tag_t tag);
 
 /// Run `body` so that nothing is thrown into C. @returns its value, or OMPI_ERR_OUT_OF_RESOURCE when memory ran out
 template <class Body>

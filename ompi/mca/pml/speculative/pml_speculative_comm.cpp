@@ -63,8 +63,33 @@ void Pml::remove_communicator(ompi_communicator_t& comm) noexcept {
   if (own == nullptr) return;
   communicators_[own->context] = nullptr;
   comm.c_pml_comm = nullptr;
+  constexpr std::size_t freed_max = 1024;
+  for (std::size_t rank = 0; rank < own->size(); ++rank) {
+    const Peer* peer = own->peer_if_known(static_cast<std::int32_t>(rank));
+    // Only to somebody whose RTRs were seen: a REVOKE follows an RTR.
+    if (peer == nullptr || peer->host_data == nullptr || peer->expected_reverse == 0) continue;
+    if (freed_streams_.size() == freed_max) freed_streams_.pop_front();
+    freed_streams_.push_back({own->context, own->incarnation, own->my_rank, peer->rank, peer->next_sequence,
+                              static_cast<PeerLink*>(peer->host_data)->endpoint});
+  }
   drop_links(*own);
   delete own;
+}
+
+void Pml::answer_for_freed(const SequencedHeader& revoke) {
+  for (auto stream = freed_streams_.rbegin(); stream != freed_streams_.rend(); ++stream) {
+    if (stream->context != revoke.context || stream->incarnation != revoke.incarnation || stream->peer_rank != revoke.source) continue;
+    const RevokeHeader answer{{kind_version(Kind::revoke_ack), 0, stream->context, stream->my_rank, revoke.tag,
+                               static_cast<std::uint16_t>(stream->next_sequence++), stream->incarnation}};
+    process_counters().extra_control_bytes += sizeof answer;
+    // A link of its own: the communicator's is gone. It stays for as long as the job, with what may wait on it.
+    auto* link = new PeerLink;
+    link->endpoint = stream->endpoint;
+    link->unsent = new Unsent;
+    send_bytes(*link, mca_bml_base_btl_array_get_next(&stream->endpoint->btl_eager), tag_control,
+               std::as_bytes(std::span(&answer, 1)));
+    return;
+  }
 }
 
 void Pml::keep_early(std::span<const std::byte> message) { early_.emplace_back(message.begin(), message.end()); }

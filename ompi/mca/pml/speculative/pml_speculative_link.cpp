@@ -49,6 +49,7 @@ PeerLink* Pml::make_link(Peer& peer) {
   link->eager_bytes = eager_limit(*endpoint, tunables);
   link->plain_bytes = proc->super.proc_arch == ompi_proc_local()->super.proc_arch;
   link->is_self = proc == ompi_proc_local();
+  link->unsent = new Unsent;
   peer.host_data = link;
   return link;
 }
@@ -59,6 +60,11 @@ void Pml::drop_links(Communicator& comm) noexcept {
     if (peer == nullptr || peer->host_data == nullptr) continue;
     auto* dropped = static_cast<PeerLink*>(peer->host_data);
     std::erase(waiting_links_, dropped);  // what still waits there concerns a communicator that nobody has any more
+    if (dropped->unsent->messages == 0) {
+      delete dropped->unsent;
+    } else {
+      dropped->unsent->orphaned = true;
+    }
     delete dropped;
   }
 }

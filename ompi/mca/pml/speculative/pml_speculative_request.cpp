@@ -139,6 +139,15 @@ void Pml::complete(SendRequest& request) {
   finish_mpi(request.ompi());
 }
 
+void Pml::complete_when_sent(SendRequest& request, PeerLink& link) {
+  if (link.unsent->messages == 0) {
+    complete(request);
+  } else {
+    unsent_requests_.push_back({&request, link.unsent});
+    more_to_poll_ = true;
+  }
+}
+
 void Pml::complete(ReceiveRequest& request, bool cancelled) {
   deregister(request.registration);
   request.protocol_done = true;

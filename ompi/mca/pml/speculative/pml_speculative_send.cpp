@@ -53,7 +53,7 @@ SequencedHeader eager_header(Peer& peer, int tag, std::uint16_t sequence) noexce
 
 /// Pack header and payload into a descriptor of the BTL and send it; the user's buffer is free when this returns.
 /// @returns  false when the BTL has no room; nothing was sent
-bool send_copied(mca_bml_base_btl_t& bml_btl, std::span<const std::byte> header, const Payload& payload, opal_convertor_t* convertor,
+bool send_copied(PeerLink& link, mca_bml_base_btl_t& bml_btl, std::span<const std::byte> header, const Payload& payload, opal_convertor_t* convertor,
                  mca_btl_base_tag_t tag) {
   mca_btl_base_descriptor_t* descriptor = nullptr;
   mca_bml_base_alloc(&bml_btl, &descriptor, MCA_BTL_NO_ORDER, header.size() + payload.bytes,
@@ -69,11 +69,7 @@ bool send_copied(mca_bml_base_btl_t& bml_btl, std::span<const std::byte> header,
   }
   descriptor->des_segments[0].seg_len = header.size() + payload.bytes;
   descriptor->des_segment_count = 1;
-  descriptor->des_cbdata = nullptr;
-  descriptor->des_cbfunc = [](mca_btl_base_module_t*, mca_btl_base_endpoint_t*, mca_btl_base_descriptor_t*, int) {};
-  if (mca_bml_base_send(&bml_btl, descriptor, tag) >= 0) return true;
-  mca_bml_base_free(&bml_btl, descriptor);
-  return false;
+  return send_descriptor(link, bml_btl, descriptor, tag);
 }
 
 /// Send an eager message whose place in the stream is already taken, in whatever way the BTL has room for.
@@ -100,7 +96,7 @@ void send_eager(PeerLink& link, std::span<const std::byte> header, const Payload
   if (room && !sent) {
     std::size_t origin = 0;
     if (payload.bytes > 0) opal_convertor_set_position(convertor, &origin);
-    sent = send_copied(*bml_btl, header, payload, convertor, tag);
+    sent = send_copied(link, *bml_btl, header, payload, convertor, tag);
   }
   if (!sent) {
     std::vector<std::byte> bytes(header.begin(), header.end());
@@ -169,7 +165,7 @@ int start_with(SendRequest& request, PeerLink& link, Peer& peer) {
   if (payload.bytes <= link.eager_bytes) {
     if (!synchronous) {
       start_eager(link, peer, base.req_tag, payload);
-      pml->complete(request);
+      pml->complete_when_sent(request, link);
       return OMPI_SUCCESS;
     }
     EagerSyncHeader header{};
@@ -212,6 +208,12 @@ int isend_locked(const void* buffer, std::size_t count, ompi_datatype_t* type, i
   if (payload.bytes <= link->eager_bytes && mode != MCA_PML_BASE_SEND_SYNCHRONOUS) [[likely]] {
     start_eager(*link, peer, tag, payload);
     pml->run_actions();  // a message to this very process has been received by now
+    if (link->unsent->messages == 0 || mode == MCA_PML_BASE_SEND_BUFFERED) [[likely]] return OMPI_SUCCESS;
+    // The BTL needs progress to send it; the caller may compute or wait outside MPI once the send is complete.
+    request = make_send(buffer, count, type, destination, tag, mode, comm, link->proc, false);
+    activate(*request);
+    request->protocol_done = false;
+    pml->complete_when_sent(*request, *link);
     return OMPI_SUCCESS;
   }
   if (payload.bytes > link->eager_bytes) look_early(peer, tag);

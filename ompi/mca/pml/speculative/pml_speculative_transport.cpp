@@ -19,7 +19,12 @@ void handle(std::span<const std::byte> message, const void* rail) {
   if (is_targeted(kind)) {
     fault = pml->protocol.on_targeted(message, rail);
   } else {
-    Communicator* comm = pml->communicator(load<SequencedHeader>(message).context);
+    const auto head = load<SequencedHeader>(message);
+    Communicator* comm = pml->communicator(head.context);
+    if (kind == Kind::revoke && (comm == nullptr || comm->incarnation != head.incarnation)) {
+      pml->answer_for_freed(head);
+      return;
+    }
     if (comm == nullptr) {
       pml->keep_early(message);
       return;
@@ -78,7 +83,25 @@ void Pml::refuse(const char* fault, std::span<const std::byte> message) noexcept
   abort_job(1);
 }
 
-bool Pml::try_send_bytes(mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes) {
+bool send_descriptor(PeerLink& link, mca_bml_base_btl_t& bml_btl, mca_btl_base_descriptor_t* descriptor, mca_btl_base_tag_t tag) {
+  // Only a BTL without a progress function of its own (tcp) keeps what it has taken; the others have it on the wire.
+  const bool may_keep = bml_btl.btl->btl_component->btl_progress == nullptr && !link.is_self;
+  descriptor->des_cbdata = may_keep ? link.unsent : nullptr;
+  descriptor->des_cbfunc = [](mca_btl_base_module_t*, mca_btl_base_endpoint_t*, mca_btl_base_descriptor_t* sent, int) {
+    auto* unsent = static_cast<Unsent*>(sent->des_cbdata);
+    if (unsent == nullptr) return;
+    const CallbackEntry entry;
+    if (--unsent->messages == 0 && unsent->orphaned) delete unsent;
+  };
+  if (may_keep) ++link.unsent->messages;  // before the call: the callback may run inside
+  const int rc = mca_bml_base_send(&bml_btl, descriptor, tag);
+  if (may_keep && rc != OMPI_SUCCESS) --link.unsent->messages;  // 1: sent, and no callback comes
+  if (rc >= 0) return true;
+  mca_bml_base_free(&bml_btl, descriptor);
+  return false;
+}
+
+bool Pml::try_send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes) {
   mca_btl_base_descriptor_t* descriptor = nullptr;
   mca_bml_base_alloc(bml_btl, &descriptor, MCA_BTL_NO_ORDER, bytes.size(),
                      MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_FLAGS_SIGNAL);
@@ -86,16 +109,12 @@ bool Pml::try_send_bytes(mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, st
   std::memcpy(descriptor->des_segments[0].seg_addr.pval, bytes.data(), bytes.size());
   descriptor->des_segments[0].seg_len = bytes.size();
   descriptor->des_segment_count = 1;
-  descriptor->des_cbdata = nullptr;
-  descriptor->des_cbfunc = [](mca_btl_base_module_t*, mca_btl_base_endpoint_t*, mca_btl_base_descriptor_t*, int) {};
-  if (mca_bml_base_send(bml_btl, descriptor, tag) >= 0) return true;
-  mca_bml_base_free(bml_btl, descriptor);
-  return false;
+  return send_descriptor(link, *bml_btl, descriptor, tag);
 }
 
 void Pml::send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes) {
   // Not past those that wait already: the other side would have to put aside what comes before its turn.
-  if (link.pending.empty() && try_send_bytes(bml_btl, tag, bytes)) return;
+  if (link.pending.empty() && try_send_bytes(link, bml_btl, tag, bytes)) return;
   if (link.pending.empty()) waiting_links_.push_back(&link);
   link.pending.push_back({bml_btl, tag, {bytes.begin(), bytes.end()}});
   more_to_poll_ = true;
@@ -106,11 +125,21 @@ void Pml::retry_pending() {
   std::erase_if(waiting_links_, [this](PeerLink* link) {
     while (!link->pending.empty()) {
       const PendingBytes& next = link->pending.front();
-      if (!try_send_bytes(next.bml_btl, next.tag, next.bytes)) return false;
+      if (!try_send_bytes(*link, next.bml_btl, next.tag, next.bytes)) return false;
       link->pending.pop_front();
     }
     return true;
   });
+  for (std::size_t i = 0; i < unsent_requests_.size();) {
+    const UnsentRequest waiting = unsent_requests_[i];
+    if (waiting.unsent->messages != 0) {
+      ++i;
+      continue;
+    }
+    unsent_requests_[i] = unsent_requests_.back();
+    unsent_requests_.pop_back();
+    complete(*waiting.request);
+  }
   for (std::size_t i = stalled_sends_.size(); i > 0; --i) {
     SendRequest* request = stalled_sends_.front();
     stalled_sends_.pop_front();
