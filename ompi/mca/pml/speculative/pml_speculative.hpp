@@ -51,6 +51,7 @@ struct PeerLink {
   bool plain_bytes = false;       ///< same data representation: contiguous data is copied, not converted
   bool memory_access = true;      ///< until a put or get fails, for instance because the kernel refuses CMA
   bool is_self = false;
+  bool may_keep = false;          ///< a BTL may take a message and send it only later (tcp): look at `unsent`
   Unsent* unsent = nullptr;          ///< owned, see there
   std::deque<PendingBytes> pending;  ///< in the order of sending; not empty: the link is in Pml::waiting_links_
 };
@@ -148,7 +149,9 @@ class Pml final : public Host {
   /// Send header and payload-less control bytes; queues them when the BTL has no room.
   void send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes);
   void retry_pending();
-  [[nodiscard]] bool has_pending() const noexcept { return !waiting_links_.empty() || !unsent_requests_.empty() || !stalled_sends_.empty() || !stalled_receives_.empty(); }
+  /// Does any link wait for room?
+  [[nodiscard]] bool links_wait() const noexcept { return !waiting_links_.empty(); }
+  [[nodiscard]] bool has_pending() const noexcept { return links_wait() || !unsent_requests_.empty() || !stalled_sends_.empty() || !stalled_receives_.empty(); }
   void write_finished(SendRequest& request, std::uint64_t bytes, bool ok);
   void read_finished(ReceiveRequest& request, std::uint64_t bytes, bool ok);
   void fragment_finished(SendRequest& request);
@@ -194,8 +197,7 @@ class Pml final : public Host {
   void start_read(ReceiveRequest& request);
   void push_fragments(SendRequest& request);
   [[nodiscard]] bool send_fragment(SendRequest& request);
-  [[nodiscard]] bool register_memory(Registration& registration, PeerLink& link, void* base, std::uint64_t bytes, std::uint32_t flags,
-                                     bool remote_access);
+  [[nodiscard]] bool register_memory(Registration& registration, PeerLink& link, void* base, std::uint64_t bytes, std::uint32_t flags);
 
   bool running_ = false;
   ompi_communicator_t* adding_ = nullptr;  ///< in add_comm: not to be found by its number yet
@@ -254,6 +256,11 @@ class CallbackEntry {
  private:
   bool outer_;
 };
+
+/// Does this BTL keep what it has taken until it is asked for progress? Those without a progress function do (tcp).
+[[nodiscard]] inline bool keeps_messages(const mca_btl_base_module_t& btl) noexcept {
+  return btl.btl_component->btl_progress == nullptr;
+}
 
 /// Give a descriptor to its BTL. @returns false when it does not take it: the descriptor is freed
 [[nodiscard]] bool send_descriptor(PeerLink& link, mca_bml_base_btl_t& bml_btl, mca_btl_base_descriptor_t* descriptor,

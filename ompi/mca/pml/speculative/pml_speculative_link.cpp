@@ -49,6 +49,10 @@ PeerLink* Pml::make_link(Peer& peer) {
   link->eager_bytes = eager_limit(*endpoint, tunables);
   link->plain_bytes = proc->super.proc_arch == ompi_proc_local()->super.proc_arch;
   link->is_self = proc == ompi_proc_local();
+  for (std::size_t i = 0; i < mca_bml_base_btl_array_get_size(&endpoint->btl_eager); ++i) {
+    const mca_btl_base_module_t& btl = *mca_bml_base_btl_array_get_index(&endpoint->btl_eager, i)->btl;
+    link->may_keep = link->may_keep || (keeps_messages(btl) && !link->is_self);
+  }
   link->unsent = new Unsent;
   peer.host_data = link;
   return link;
@@ -69,13 +73,11 @@ void Pml::drop_links(Communicator& comm) noexcept {
   }
 }
 
-/// Choose a rail for a request's data and make its memory known there.
+/// Choose a rail for a request's data and make its memory known there, for access by the other side.
 ///
-/// @param remote_access  the other side will access it: without a rail that allows it the answer is false
 /// @returns  false: no rail, or no registered memory left; the data must be pushed
-bool Pml::register_memory(Registration& registration, PeerLink& link, void* base, std::uint64_t bytes, std::uint32_t flags,
-                          bool remote_access) {
-  if (registration.bml_btl != nullptr) return !remote_access || registration.handle != nullptr || registration.bml_btl->btl->btl_register_mem == nullptr;
+bool Pml::register_memory(Registration& registration, PeerLink& link, void* base, std::uint64_t bytes, std::uint32_t flags) {
+  if (registration.bml_btl != nullptr) return registration.handle != nullptr || registration.bml_btl->btl->btl_register_mem == nullptr;
   if (!link.memory_access) return false;
   const std::uint32_t needed = (flags & MCA_BTL_REG_FLAG_REMOTE_READ) != 0 ? MCA_BTL_FLAGS_GET : MCA_BTL_FLAGS_PUT;
   mca_bml_base_btl_array_t& rails = link.endpoint->btl_rdma;

@@ -140,7 +140,7 @@ void Pml::complete(SendRequest& request) {
 }
 
 void Pml::complete_when_sent(SendRequest& request, PeerLink& link) {
-  if (link.unsent->messages == 0) {
+  if (!link.may_keep || link.unsent->messages == 0) {
     complete(request);
   } else {
     unsent_requests_.push_back({&request, link.unsent});

@@ -208,7 +208,7 @@ int isend_locked(const void* buffer, std::size_t count, ompi_datatype_t* type, i
   if (payload.bytes <= link->eager_bytes && mode != MCA_PML_BASE_SEND_SYNCHRONOUS) [[likely]] {
     start_eager(*link, peer, tag, payload);
     pml->run_actions();  // a message to this very process has been received by now
-    if (link->unsent->messages == 0 || mode == MCA_PML_BASE_SEND_BUFFERED) [[likely]] return OMPI_SUCCESS;
+    if (!link->may_keep || link->unsent->messages == 0 || mode == MCA_PML_BASE_SEND_BUFFERED) [[likely]] return OMPI_SUCCESS;
     // The BTL needs progress to send it; the caller may compute or wait outside MPI once the send is complete.
     request = make_send(buffer, count, type, destination, tag, mode, comm, link->proc, false);
     activate(*request);
@@ -262,12 +262,14 @@ int send(const void* buffer, std::size_t count, ompi_datatype_t* type, int desti
   return guarded([&]() -> int {
     SendRequest* made = nullptr;
     int rc = OMPI_SUCCESS;
+    bool links_wait = false;
     {
       const Entry entry;
       rc = isend_locked(buffer, count, type, destination, tag, mode, comm, made);
+      links_wait = pml->links_wait();
     }
     if (made == nullptr) {
-      await_room(comm, destination);
+      if (links_wait) [[unlikely]] await_room(comm, destination);
       return rc;
     }
     wait_complete(made->ompi());

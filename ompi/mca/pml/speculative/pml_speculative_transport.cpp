@@ -84,8 +84,7 @@ void Pml::refuse(const char* fault, std::span<const std::byte> message) noexcept
 }
 
 bool send_descriptor(PeerLink& link, mca_bml_base_btl_t& bml_btl, mca_btl_base_descriptor_t* descriptor, mca_btl_base_tag_t tag) {
-  // Only a BTL without a progress function of its own (tcp) keeps what it has taken; the others have it on the wire.
-  const bool may_keep = bml_btl.btl->btl_component->btl_progress == nullptr && !link.is_self;
+  const bool may_keep = keeps_messages(*bml_btl.btl) && !link.is_self;
   descriptor->des_cbdata = may_keep ? link.unsent : nullptr;
   descriptor->des_cbfunc = [](mca_btl_base_module_t*, mca_btl_base_endpoint_t*, mca_btl_base_descriptor_t* sent, int) {
     auto* unsent = static_cast<Unsent*>(sent->des_cbdata);
@@ -195,7 +194,7 @@ void Pml::send_control(const Action& action) {
   mca_bml_base_btl_t* rail = nullptr;
   const auto add_memory = [&](std::size_t address_offset, std::size_t key_offset, Registration& registration, const void* base,
                               std::uint64_t length, std::uint32_t access, bool contiguous) {
-    const bool known = contiguous && register_memory(registration, *reached, const_cast<void*>(base), length, access, true);
+    const bool known = contiguous && register_memory(registration, *reached, const_cast<void*>(base), length, access);
     if (!known) {
       message[1] |= std::byte{flag::no_memory};
       return;
