@@ -12,7 +12,8 @@ for makefile in \
     test/support/Makefile.am \
     opal/mca/common/*/Makefile.am \
     ?*/mca/*/*/protocol/Makefile.am \
-    opal/mca/[!c]*/*/Makefile.am ompi/mca/*/*/Makefile.am \
+    opal/fabric/*/Makefile.am opal/fabric/Makefile.am \
+    opal/mca/[!c]*/*/Makefile.am ompi/mca/*/*/Makefile.am opal/tools/*/Makefile.am \
     test/*/Makefile.am examples/Makefile.am examples/*/Makefile.am docs/Makefile.am docs/*/Makefile.am; do
     [ -f "$makefile" ] || continue
     folder=${makefile%/Makefile.am}

@@ -12,6 +12,11 @@ AC_DEFUN([OVERLAP_OPTIONAL], [
     OVERLAP_LOOK_FOR([hwloc], [hwloc.h], [hwloc], [hwloc_get_api_version])
     OVERLAP_LOOK_FOR([libibverbs], [infiniband/verbs.h], [ibverbs], [ibv_get_device_list])
     OVERLAP_LOOK_FOR([librdmacm], [rdma/rdma_cma.h], [rdmacm], [rdma_create_event_channel])
+    AS_IF([test $overlap_have_libibverbs = yes && test $overlap_have_librdmacm = yes], [overlap_have_verbs=yes], [overlap_have_verbs=no])
+    AM_CONDITIONAL([HAVE_VERBS], [test $overlap_have_verbs = yes])
+    VERBS_LIBS=
+    AS_IF([test $overlap_have_verbs = yes], [VERBS_LIBS="-lrdmacm -libverbs"])
+    AC_SUBST([VERBS_LIBS])
     OVERLAP_LOOK_FOR([ucx], [uct/api/uct.h], [uct], [uct_md_open])
 ])
 
@@ -53,6 +58,7 @@ AC_DEFUN([OVERLAP_SUMMARY], [
               [overlap_line2="private tree $overlap_prefix (use: . $overlap_prefix/env.sh)"])
     ])
     AS_IF([test $overlap_have_catch = no], [overlap_catch="no: unit tests are left out (Debian: catch2)"], [overlap_catch=$overlap_have_catch])
+    AS_IF([test $overlap_have_verbs = no], [overlap_verbs="no: btl/ring has its software device only (Debian: libibverbs-dev librdmacm-dev)"], [overlap_verbs=yes])
     AC_MSG_NOTICE([
 
   overlap $PACKAGE_VERSION
@@ -64,8 +70,9 @@ AC_DEFUN([OVERLAP_SUMMARY], [
   Compiler      $CXX $CXXFLAGS
   Sanitizer     $enable_sanitizer
   Catch2        $overlap_catch
+  Verbs         $overlap_verbs
 
   For later components (not needed now):
-    hwloc $overlap_have_hwloc, libibverbs $overlap_have_libibverbs, librdmacm $overlap_have_librdmacm, ucx $overlap_have_ucx
+    hwloc $overlap_have_hwloc, ucx $overlap_have_ucx
 ])
 ])
