@@ -15,6 +15,9 @@
 //                                         peers use another number for it does not exist without extended ids (see comm_index)
 //   make_pml_module(fill)                 a zeroed module, filled by you by name, the version's extra members filled here
 //   make_pml_component(name, functions)   the component's structure
+//   make_btl_component(name, functions)   the same for a BTL; make_btl_module(fill) as make_pml_module
+//   deliver_message(btl, endpoint, tag, piece) hand a message that a BTL has received to whoever registered for its tag
+//   publish(component, bytes), lookup_published(component, name)   a BTL's address, through the modex
 //   OVERLAP_EXPORT                        put it on mca_*_component
 //   poll_events()                         one non-blocking turn of libevent (TCP); lives in libmca_common_overlap
 //   set_event_polling(on)                 let opal_progress drive libevent (true, the default) or leave it to us (false)
@@ -137,6 +140,8 @@ extern "C" {
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/mca/btl/btl.h"
+#include "opal/mca/rcache/base/base.h"
+#include "opal/mca/rcache/rcache.h"
 #include "opal/runtime/opal_params.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/output.h"
@@ -161,15 +166,30 @@ extern "C" {
 #include "ompi/runtime/params.h"
 }
 
+extern "C" {
 #if OMPI_MAJOR_VERSION == 4
+#include "opal/mca/pmix/pmix.h"
 #define OVERLAP_PML_VERSION MCA_PML_BASE_VERSION_2_0_0
+#define OVERLAP_BTL_VERSION MCA_BTL_BASE_VERSION_3_1_0
+#define OVERLAP_MODEX_SCOPE OPAL_PMIX_GLOBAL
 #else
+#include "opal/mca/pmix/pmix-internal.h"
 #define OVERLAP_PML_VERSION MCA_PML_BASE_VERSION_2_1_0
+#define OVERLAP_BTL_VERSION MCA_BTL_BASE_VERSION_3_3_0
+#define OVERLAP_MODEX_SCOPE PMIX_GLOBAL
 #endif
+}
 
 namespace overlap {
 
 inline constexpr bool openmpi_5 = OMPI_MAJOR_VERSION >= 5;
+
+/// btl_flags: the completion of a put means that its bytes are in the peer's memory. 4.1 has no name for it.
+#if OMPI_MAJOR_VERSION == 4
+inline constexpr std::uint32_t btl_flag_remote_completion = 0;
+#else
+inline constexpr std::uint32_t btl_flag_remote_completion = MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION;
+#endif
 
 /// Let opal_show_help search the folder where our help-*.txt were installed. Once per process; cheap afterwards.
 OVERLAP_EXPORT void add_help_folder() noexcept;
@@ -294,7 +314,78 @@ struct PmlComponentFunctions {
     component.pmlm_finalize = functions.finalize;
     return component;
 }
+
+/// The functions of a BTL component; a null one is left out.
+struct BtlComponentFunctions {
+    mca_base_open_component_1_0_0_fn_t open;
+    mca_base_close_component_1_0_0_fn_t close;
+    mca_base_register_component_params_2_0_0_fn_t register_variables;
+    mca_btl_base_component_init_fn_t init;
+    mca_btl_base_component_progress_fn_t progress;
+};
+
+/// The structure that Open MPI looks up as mca_btl_<name>_component.
+[[nodiscard]] constexpr mca_btl_base_component_t make_btl_component(std::string_view name, BtlComponentFunctions functions) noexcept
+{
+    mca_btl_base_component_t component{};
+    component.btl_version = mca_base_component_t{OVERLAP_BTL_VERSION};
+    std::copy(name.begin(), name.end(), component.btl_version.mca_component_name);
+    component.btl_version.mca_component_major_version = OMPI_MAJOR_VERSION;
+    component.btl_version.mca_component_minor_version = OMPI_MINOR_VERSION;
+    component.btl_version.mca_component_release_version = OMPI_RELEASE_VERSION;
+    component.btl_version.mca_open_component = functions.open;
+    component.btl_version.mca_close_component = functions.close;
+    component.btl_version.mca_register_component_params = functions.register_variables;
+    component.btl_init = functions.init;
+    component.btl_progress = functions.progress;
+    return component;
+}
 #pragma GCC diagnostic pop
+
+/// Hand one message to the upper layer's callback for its tag; the bytes need to be valid only during the call.
+inline void deliver_message(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint, mca_btl_base_tag_t tag, const void* bytes,
+                            std::size_t length) noexcept
+{
+    const mca_btl_active_message_callback_t& upper = mca_btl_base_active_message_trigger[tag];
+    mca_btl_base_segment_t segment{};
+    segment.seg_addr.pval = const_cast<void*>(bytes);
+    segment.seg_len = length;
+#if OMPI_MAJOR_VERSION == 4
+    static_cast<void>(endpoint);
+    mca_btl_base_descriptor_t descriptor;  // its object header is not looked at
+    descriptor.des_segments = &segment;
+    descriptor.des_segment_count = 1;
+    upper.cbfunc(btl, tag, &descriptor, upper.cbdata);
+#else
+    const mca_btl_base_receive_descriptor_t descriptor{endpoint, &segment, 1, tag, upper.cbdata};
+    upper.cbfunc(btl, &descriptor);
+#endif
+}
+
+/// Make bytes known to all processes of the job under a component's name (the modex); in the component's init function.
+/// @returns  OPAL_SUCCESS or an error code of Open MPI
+[[nodiscard]] inline int publish(const mca_base_component_t* component, std::span<const std::byte> bytes) noexcept
+{
+    int rc = OPAL_SUCCESS;
+    OPAL_MODEX_SEND(rc, OVERLAP_MODEX_SCOPE, const_cast<mca_base_component_t*>(component), const_cast<std::byte*>(bytes.data()),
+                    bytes.size());
+    return rc;
+}
+
+/// What another process has published under this component's name; empty when nothing.
+[[nodiscard]] inline std::vector<std::byte> lookup_published(const mca_base_component_t* component, opal_process_name_t& name)
+{
+    int rc = OPAL_SUCCESS;
+    void* data = nullptr;
+    std::size_t size = 0;
+    OPAL_MODEX_RECV(rc, const_cast<mca_base_component_t*>(component), &name, &data, &size);
+    std::vector<std::byte> bytes;
+    if (rc == OPAL_SUCCESS && data != nullptr) {
+        bytes.assign(static_cast<std::byte*>(data), static_cast<std::byte*>(data) + size);
+    }
+    std::free(data);
+    return bytes;
+}
 
 /// Call visit(mca_btl_base_module_t &) for each BTL module that was initialised.
 template <class Visit>

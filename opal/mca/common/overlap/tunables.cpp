@@ -30,6 +30,8 @@ std::int64_t stored_value(const TunableRow& row)
         return *static_cast<const bool*>(row.storage);
     case TunableType::choice:
         return *static_cast<const int*>(row.storage);
+    case TunableType::text:
+        return 0;
     }
     return 0;
 }
@@ -181,7 +183,10 @@ std::vector<std::string> choice_names(const TunableRow& row)
     std::string_view rest = row.choices;
     while (!rest.empty()) {
         const auto comma = std::min(rest.find(','), rest.size());
-        names.emplace_back(trimmed(rest.substr(0, comma)));
+        std::string_view name = trimmed(rest.substr(0, comma));
+        if (name.ends_with('_'))
+            name.remove_suffix(1);
+        names.emplace_back(name);
         rest.remove_prefix(std::min(comma + 1, rest.size()));
     }
     return names;
@@ -191,6 +196,8 @@ std::string value_text(const TunableRow& row, std::int64_t value)
 {
     if (row.type == TunableType::flag)
         return value ? "true" : "false";
+    if (row.type == TunableType::text)
+        return "empty";
     if (row.type == TunableType::choice) {
         const auto names = choice_names(row);
         if (value >= 0 && value < static_cast<std::int64_t>(names.size()))
@@ -203,6 +210,10 @@ std::string stored_text(const TunableRow& row)
 {
     if (row.type == TunableType::u64)
         return std::to_string(*static_cast<const std::uint64_t*>(row.storage));
+    if (row.type == TunableType::text) {
+        const char* text = *static_cast<const char* const*>(row.storage);
+        return text ? text : "";
+    }
     return value_text(row, stored_value(row));
 }
 
@@ -210,6 +221,8 @@ std::string allowed_text(const TunableRow& row)
 {
     if (row.type == TunableType::flag)
         return "true | false";
+    if (row.type == TunableType::text)
+        return "text";
     if (row.type == TunableType::choice) {
         std::string text;
         for (const auto& name : choice_names(row))
@@ -237,8 +250,8 @@ std::string check_text(std::string_view prefix, const TunableRow& row, std::stri
 {
     if (given.empty())
         return {};  // Open MPI reads it as 0 or keeps the default; check_value judges that
-    if (row.type == TunableType::flag)
-        return {};  // Open MPI refuses what is no truth value
+    if (row.type == TunableType::flag || row.type == TunableType::text)
+        return {};  // Open MPI refuses what is no truth value; a text may be anything
     const Parsed parsed = parse_number(given);
     if (row.type == TunableType::choice) {
         const auto names = choice_names(row);

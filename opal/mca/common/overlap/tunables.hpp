@@ -3,6 +3,8 @@
 // The table is a file tunables.def of rows
 //   X(name, type, default, min, max, unit, level, "One sentence, ends with a full stop.")   type: u32 u64 i32 flag
 //   X_CHOICE(name, default, level, "One sentence, ends with a full stop.", first, second, ...)
+//   X_TEXT(name, level, "One sentence, ends with a full stop.")                             empty by default
+// A choice that is a word of C++ is written with an underscore behind it (auto_), which users do not see.
 // and tunables_expand.hpp turns it into a struct with the values and a function that lists its rows.
 #pragma once
 
@@ -16,7 +18,7 @@ struct mca_base_component_2_1_0_t;  // Open MPI's mca_base_component_t in 4.1.x 
 
 namespace overlap {
 
-enum class TunableType : std::uint8_t { u32, u64, i32, flag, choice };
+enum class TunableType : std::uint8_t { u32, u64, i32, flag, choice, text };
 
 /// One tunable. Limits are inclusive; a u64 goes up to 2^63 - 1.
 struct TunableRow {
@@ -29,7 +31,7 @@ struct TunableRow {
     int level;            ///< 1-3 who runs programs, 4-6 who tunes, 7-9 who develops
     const char* help;     ///< one sentence, ends with a full stop
     const char* choices;  ///< choice: "first, second, ..."; else ""
-    void* storage;        ///< std::uint32_t, std::uint64_t, std::int32_t, bool or an int-based enum
+    void* storage;        ///< std::uint32_t, std::uint64_t, std::int32_t, bool, an int-based enum, or const char* (text; null is empty)
 };
 
 /// Number of names in "first, second, ...".

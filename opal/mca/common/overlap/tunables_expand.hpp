@@ -21,16 +21,20 @@
 #define OVERLAP_TUNABLE_CPP_flag bool
 
 #define X(name, type, ...)
+#define X_TEXT(...)
 #define X_CHOICE(name, default_name, level, help, ...) enum class name##_choice : int { __VA_ARGS__ };
 #include OVERLAP_TUNABLES_FILE
 #undef X
+#undef X_TEXT
 #undef X_CHOICE
 
 struct Tunables {
 #define X(name, type, default_value, ...) OVERLAP_TUNABLE_CPP_##type name = default_value;
 #define X_CHOICE(name, default_name, ...) name##_choice name = name##_choice::default_name;
+#define X_TEXT(name, ...) const char* name = nullptr;
 #include OVERLAP_TUNABLES_FILE
 #undef X
+#undef X_TEXT
 #undef X_CHOICE
 };
 
@@ -39,8 +43,10 @@ inline auto tunable_rows(Tunables& values)
     constexpr std::size_t count = 0
 #define X(...) +1
 #define X_CHOICE(...) +1
+#define X_TEXT(...) +1
 #include OVERLAP_TUNABLES_FILE
 #undef X
+#undef X_TEXT
 #undef X_CHOICE
         ;
     return std::array<overlap::TunableRow, count>{{
@@ -49,8 +55,10 @@ inline auto tunable_rows(Tunables& values)
 #define X_CHOICE(name, default_name, level, help, ...)                                                                 \
     {#name, overlap::TunableType::choice, static_cast<int>(name##_choice::default_name), 0,                            \
      overlap::count_choices(#__VA_ARGS__) - 1, "", level, help, #__VA_ARGS__, &values.name},
+#define X_TEXT(name, level, help) {#name, overlap::TunableType::text, 0, 0, 0, "", level, help, "", &values.name},
 #include OVERLAP_TUNABLES_FILE
 #undef X
+#undef X_TEXT
 #undef X_CHOICE
     }};
 }

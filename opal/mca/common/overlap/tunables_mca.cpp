@@ -33,6 +33,8 @@ mca_base_var_type_t type_of(TunableType type)
         return MCA_BASE_VAR_TYPE_BOOL;
     case TunableType::choice:
         return MCA_BASE_VAR_TYPE_INT;
+    case TunableType::text:
+        return MCA_BASE_VAR_TYPE_STRING;
     }
     return MCA_BASE_VAR_TYPE_MAX;
 }

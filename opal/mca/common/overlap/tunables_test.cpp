@@ -51,11 +51,18 @@ TEST_CASE("a table becomes a struct with defaults", "[tunables]")
 TEST_CASE("a table becomes rows over that struct", "[tunables]")
 {
     Table table;
-    REQUIRE(table.rows.size() == 5);
+    REQUIRE(table.rows.size() == 7);
     CHECK(table["ring_slots"].storage == &table.values.ring_slots);
     CHECK(choice_names(table["hazard_control"]) == std::vector<std::string>{"eager_flag", "envelope_sequence"});
     CHECK(table["hazard_control"].max == 1);
     CHECK(table["hazard_control"].default_value == 1);
+    CHECK(choice_names(table["fabric"]) == std::vector<std::string>{"auto", "verbs"});
+    CHECK(values.fabric == fabric_choice::auto_);
+    CHECK(stored_text(table["device"]).empty());
+    CHECK(allowed_text(table["device"]) == "text");
+    values.device = "mlx5_0:1";
+    CHECK(stored_text(table["device"]) == "mlx5_0:1");
+    CHECK(check_value("", table["device"]).empty());
     CHECK(table_fault(table.rows).empty());
     for (const TunableRow& row : table.rows)
         CHECK(check_value(prefix, row).empty());
