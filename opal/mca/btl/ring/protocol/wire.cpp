@@ -17,8 +17,8 @@ const char* find_fault(const MessageHeader& header, std::uint32_t room_bytes) no
 }
 
 const char* find_fault(const ControlBody& body) noexcept {
-  if (body.kind == control_kind::credits_only) return nullptr;
-  if (body.kind != control_kind::ring_open) return "control message of an unknown kind";
+  if (body.kind < control_kind::credits_only || body.kind > control_kind::goodbye) return "control message of an unknown kind";
+  if (body.kind != control_kind::ring_open) return nullptr;
   if (body.slots == 0 || body.slot_bytes == 0 || body.slot_bytes % line_bytes != 0) return "ring of an impossible shape";
   if (body.address % line_bytes != 0) return "ring that does not begin with a line";
   return nullptr;

@@ -53,6 +53,8 @@ inline constexpr std::uint32_t header_bytes = sizeof(MessageHeader);
 namespace control_kind {
 inline constexpr std::uint32_t credits_only = 1;  ///< nothing but the header's credits and control bits
 inline constexpr std::uint32_t ring_open = 2;     ///< receiver to sender: here is a ring for you
+inline constexpr std::uint32_t ring_declined = 3; ///< sender to receiver: nothing will come through that ring, close it
+inline constexpr std::uint32_t goodbye = 4;       ///< the end of our connections, which comes next, is meant
 }  // namespace control_kind
 
 /// Payload of a message with tag 0, in an ordered message of the channel.

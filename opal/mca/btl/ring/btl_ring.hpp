@@ -1,0 +1,442 @@
+// What the sources of the glue share: the process's one transport, its peers, fragments and one-sided operations.
+#pragma once
+
+#include "opal/mca/common/overlap/openmpi.hpp"
+
+#include <deque>
+#include <list>
+#include <mutex>
+#include <unordered_map>
+
+#include "opal/fabric/fabric.hpp"
+#include "opal/mca/common/overlap/capability.hpp"
+#include "opal/mca/common/overlap/counters.hpp"
+#include "opal/mca/common/overlap/tunables.hpp"
+
+#include "protocol/connect.hpp"
+#include "protocol/cost_model.hpp"
+#include "protocol/polling_set.hpp"
+#include "protocol/receive_ring.hpp"
+#include "protocol/send_queue.hpp"
+#include "protocol/send_ring.hpp"
+#include "protocol/stream.hpp"
+#include "protocol/use_table.hpp"
+#include "protocol/wire.hpp"
+
+#include "btl_ring_segment.hpp"
+
+/// What a remote process needs to access registered memory, as Open MPI's PMLs pass it on; the same bytes serve locally.
+struct mca_btl_base_registration_handle_t {
+  std::uint32_t local_key;
+  std::uint32_t remote_key;
+};
+
+namespace overlap::ring {
+
+#define OVERLAP_TUNABLES_FILE "opal/mca/btl/ring/tunables.def"
+#include "opal/mca/common/overlap/tunables_expand.hpp"
+
+extern Tunables tunables;
+
+using Endpoint = mca_btl_base_endpoint_t;
+
+struct Counters {
+  std::uint64_t ring_sent = 0;
+  std::uint64_t ring_received = 0;
+  std::uint64_t channel_sent = 0;
+  std::uint64_t channel_received = 0;
+  std::uint64_t ring_full = 0;
+  std::uint64_t explicit_messages = 0;
+  std::uint64_t held_messages = 0;
+  std::uint64_t rings_opened = 0;
+  std::uint64_t rings_closed = 0;
+  std::uint64_t rings_declined = 0;
+  std::uint64_t frequent_buffers = 0;
+  std::uint64_t in_place_sent = 0;
+  std::uint64_t registrations = 0;
+  std::uint64_t table_stops = 0;
+  std::uint64_t chained_sent = 0;
+  std::uint64_t put_bytes = 0;
+  std::uint64_t get_bytes = 0;
+  std::uint64_t atomics = 0;
+  std::uint64_t connections = 0;
+  std::uint64_t memory_max_bytes = 0;
+};
+[[nodiscard]] Counters& counters() noexcept;
+[[nodiscard]] std::span<const CounterRow> counter_rows();
+
+/// An entry of Open MPI's registration cache with our keys; the cache makes and keeps these.
+struct CachedRegistration {
+  mca_rcache_base_registration_t base;  // first: the cache's view
+  mca_btl_base_registration_handle_t handle;
+  fabric::MemoryRegion region;
+};
+
+/// A message of the upper layer on its way out.
+///
+/// segments[0] is the header that the upper layer writes, with the data behind it unless segments[1] points to the user's buffer.
+struct Fragment {
+  mca_btl_base_descriptor_t base;  // first: Open MPI's view
+  std::array<mca_btl_base_segment_t, 2> segments;
+  Endpoint* endpoint;
+  CachedRegistration* in_place;    ///< segments[1] is sent from where it lies
+  std::uint32_t capacity_bytes;    ///< of storage()
+  mca_btl_base_tag_t tag;
+
+  [[nodiscard]] std::byte* storage() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+  [[nodiscard]] std::uint32_t bytes() const noexcept {
+    return static_cast<std::uint32_t>(segments[0].seg_len + (base.des_segment_count > 1 ? segments[1].seg_len : 0));
+  }
+};
+
+/// A put, get, atomic or chained message that waits for its connection or for room, or is under way.
+struct BulkOperation {
+  Endpoint* endpoint = nullptr;
+  fabric::WorkRequest request;
+  mca_btl_base_rdma_completion_fn_t done = nullptr;
+  void* local_address = nullptr;
+  mca_btl_base_registration_handle_t* local_handle = nullptr;
+  void* context = nullptr;
+  void* data = nullptr;
+  std::int32_t send_buffer = -1;  ///< chained message: index of the buffer that it is sent from
+  std::int32_t scratch = -1;      ///< atomic without result: index of the eight bytes that take it
+  std::vector<std::byte> message; ///< chained message that has no buffer yet
+  mca_btl_base_tag_t tag = 0;
+};
+
+/// One of a peer's two queue pairs, made on first use (P2.7). Large transfers have their own, so that a small message never waits
+/// behind one, nor behind a fence.
+struct Connection {
+  enum class Purpose : std::uint8_t { messages, bulk };
+  Connection(Endpoint& of, Purpose use, std::uint32_t entries)
+      : endpoint(of), purpose(use), account(entries) {}
+
+  Endpoint& endpoint;
+  Purpose purpose;
+  ConnectState state = ConnectState::idle;
+  SendQueueAccount account;
+  std::unique_ptr<fabric::QueuePair> queue_pair;
+  std::unique_ptr<fabric::QueuePair> replaced;  ///< ours that lost a crossing; kept until its event has come
+
+  [[nodiscard]] bool established() const noexcept { return state == ConnectState::established; }
+};
+
+/// The sender's half of a ring: buffers, and a work request for each that is made once (P2.1).
+struct OutgoingRing {
+  std::unique_ptr<std::byte[], void (*)(std::byte*)> memory;
+  fabric::MemoryRegion region;
+  SendRing ring;
+  std::vector<fabric::WorkRequest> requests;  // [slots]
+};
+
+/// The receiver's half, in the node's shared memory.
+struct IncomingRing {
+  std::uint32_t area;  ///< of the segment
+  fabric::MemoryRegion region;
+  ReceiveRing ring;
+};
+
+using Sealed = SendRing::Sealed;
+using Arrival = ReceiveRing::Arrival;
+
+/// A message of the send/receive channel that came before its turn, still in its receive buffer.
+struct HeldMessage {
+  std::uint32_t buffer;
+  MessageHeader header;
+};
+
+}  // namespace overlap::ring
+
+/// A peer, under the name that Open MPI gives to it.
+struct mca_btl_base_endpoint_t {
+  mca_btl_base_endpoint_t(opal_proc_t& proc, std::uint32_t number, std::uint32_t entries)
+      : proc(proc), number(number), messages(*this, overlap::ring::Connection::Purpose::messages, entries),
+        bulk(*this, overlap::ring::Connection::Purpose::bulk, entries) {}
+
+  opal_proc_t& proc;
+  std::uint32_t number;  ///< index in Transport::endpoints_
+  overlap::fabric::Address address;
+  overlap::ring::Connection messages;
+  overlap::ring::Connection bulk;
+  overlap::ring::Stream stream;
+  std::unique_ptr<overlap::ring::OutgoingRing> out;
+  std::unique_ptr<overlap::ring::OutgoingRing> retired;  ///< ended; its last writes may still be under way
+  std::unique_ptr<overlap::ring::IncomingRing> in;
+  std::deque<overlap::ring::Fragment*> waiting;       ///< for the connection or for room, in the order of sending
+  std::deque<overlap::ring::BulkOperation*> bulk_waiting;
+  std::deque<overlap::ring::HeldMessage> held;
+  bool ring_refused = false;   ///< the peer has declined a ring: not offered again
+  bool said_goodbye = false;   ///< the end of its connections is no fault
+  bool lost = false;           ///< no more use; its connections have failed
+  bool reported = false;       ///< the upper layer knows
+  bool listed = false;         ///< in Transport::busy_
+};
+
+namespace overlap::ring {
+
+struct RingModule {
+  mca_btl_base_module_t base;  // first: Open MPI's view
+};
+extern RingModule ring_module;
+
+/// Bytes of a message in up to two pieces: the upper layer's header, then data.
+struct Pieces {
+  const void* first;
+  std::uint32_t first_bytes;
+  const void* second;  ///< nullptr: none
+  std::uint32_t second_bytes;
+  opal_convertor_t* convertor;  ///< not nullptr: packs second_bytes instead of `second`
+
+  [[nodiscard]] std::uint32_t bytes() const noexcept { return first_bytes + second_bytes; }
+  void copy_to(std::byte* out) const noexcept;
+};
+
+/// What a completion belongs to: the low three bits of a work request's id.
+enum class IdKind : std::uint8_t { ring_write, channel_send, in_place, bulk, receive };
+
+/// Everything this component keeps per process.
+///
+/// @thread  Guard held
+class Transport {
+ public:
+  /// @throws fabric::Error, std::runtime_error  one sentence for users
+  Transport(std::unique_ptr<fabric::Device> device, fabric_choice fabric);
+  ~Transport();
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  // Peers (btl_ring_peers.cpp)
+  [[nodiscard]] Endpoint* endpoint(opal_proc_t& proc);
+  void drop(std::span<Endpoint* const> peers) noexcept;  ///< entries may be null
+  [[nodiscard]] std::vector<std::byte> address_bytes() const;
+
+  // Connections (btl_ring_connect.cpp)
+  void want(Connection& connection);
+  int poll_events();
+  void report_lost(Endpoint& endpoint, const std::string& why) noexcept;
+  void part(std::span<Endpoint* const> peers) noexcept;
+
+  // Messages out (btl_ring_send.cpp)
+  /// @returns  false: no connection yet, or no room; nothing has changed
+  [[nodiscard]] bool try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces);
+  [[nodiscard]] bool try_send_in_place(Fragment& fragment);
+  void flush_waiting(Endpoint& endpoint);
+  void queue(Fragment& fragment);
+  [[nodiscard]] bool try_send_control(Endpoint& endpoint, const ControlBody& body);
+  void mark_busy(Endpoint& endpoint) {
+    if (!endpoint.listed) {
+      endpoint.listed = true;
+      busy_.push_back(&endpoint);
+    }
+  }
+  void finish(Fragment& fragment, int status) noexcept;
+  /// The same at the next progress.
+  void finish_later(Fragment& fragment) { done_.push_back(&fragment); }
+
+  // Fragments (btl_ring_module.cpp)
+  [[nodiscard]] Fragment* take_fragment(std::uint32_t bytes, std::uint32_t flags) noexcept;
+  void give_back(Fragment& fragment) noexcept;
+
+  // Messages in (btl_ring_receive.cpp)
+  int progress();
+
+  // Rings and the polling set (btl_ring_rings.cpp)
+  void note_traffic(Endpoint& endpoint, Channel channel);
+  void handle_control(Endpoint& endpoint, const std::byte* payload, std::uint32_t bytes);
+  void end_incoming(Endpoint& endpoint) noexcept;
+  void end_outgoing(Endpoint& endpoint) noexcept;
+  void forget_retired(Endpoint& endpoint) noexcept;
+
+  // One-sided (btl_ring_rdma.cpp)
+  [[nodiscard]] int start(BulkOperation* operation);
+  [[nodiscard]] int send_behind(Endpoint& endpoint, mca_btl_base_tag_t tag, std::span<const std::byte> bytes, Behind behind);
+  void bulk_completed(BulkOperation& operation, const fabric::Completion& completion);
+  void flush_bulk(Endpoint& endpoint);
+  void fail_bulk(Endpoint& endpoint) noexcept;
+  [[nodiscard]] CachedRegistration* register_cached(void* base, std::size_t bytes, std::uint32_t access);
+  void release(CachedRegistration& registration) noexcept;
+
+  // Frequently used buffers (btl_ring_frequent.cpp)
+  /// Count one use. @returns true: send it from where it lies
+  [[nodiscard]] bool note_use(const void* address, std::uint32_t bytes) noexcept;
+  /// @returns nullptr when it is refused: copy
+  [[nodiscard]] CachedRegistration* register_frequent(void* data, std::uint32_t bytes);
+  void set_costs();
+
+  [[nodiscard]] fabric::Device& device() noexcept { return *device_; }
+  [[nodiscard]] const fabric::Capabilities& capabilities() const noexcept { return device_->capabilities(); }
+  [[nodiscard]] std::uint32_t slot_payload_bytes() const noexcept { return payload_max_bytes(slot_bytes_); }
+  [[nodiscard]] std::uint32_t channel_payload_bytes() const noexcept { return channel_bytes_ - static_cast<std::uint32_t>(sizeof(MessageHeader)); }
+  void set_error_callback(mca_btl_base_module_error_cb_fn_t callback) noexcept { error_callback_ = callback; }
+  void count_memory(std::int64_t bytes) noexcept;
+
+ private:
+  void release_endpoint(Endpoint& endpoint) noexcept;
+  [[nodiscard]] std::uint32_t completion_entries() const noexcept;
+  // connections
+  void connection_step(Connection& connection, ConnectEvent event, std::uint64_t request, const std::string& why);
+  void act(Connection& connection, ConnectAction action, std::uint64_t request, const std::string& why);
+  void made(Connection& connection);
+  void open_queue_pair(Connection& connection);
+  void on_request(const fabric::Event& event);
+  [[nodiscard]] Connection* connection_of(const fabric::QueuePair* queue_pair) noexcept;
+  // sending
+  void post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces);
+  [[nodiscard]] bool try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces);
+  [[nodiscard]] bool can_send(const Endpoint& endpoint) const noexcept { return endpoint.messages.established() && !endpoint.lost; }
+  [[nodiscard]] std::byte* send_buffer(std::uint32_t index) noexcept { return send_memory_.get() + std::size_t{index} * channel_bytes_; }
+  [[nodiscard]] bool make_send_buffers();
+  void post(Connection& connection, const fabric::WorkRequest& request);
+  // receiving
+  int poll_rings();
+  int poll_completions();
+  void on_completion(const fabric::Completion& completion);
+  void on_failure(const fabric::Completion& completion);
+  void on_channel_message(Endpoint& endpoint, std::uint32_t buffer, std::uint32_t bytes);
+  void accept_message(Endpoint& endpoint, const MessageHeader& header, Channel channel);
+  void deliver(Endpoint& endpoint, const MessageHeader& header, const std::byte* payload);
+  int take_from_ring(Endpoint& endpoint);
+  void take_held(Endpoint& endpoint);
+  void repost(std::uint32_t buffer);
+  void make_receive_buffers();
+  int serve_busy();
+  // rings
+  [[nodiscard]] bool open_incoming(Endpoint& endpoint);
+  void open_outgoing(Endpoint& endpoint, const ControlBody& body);
+  // one-sided
+  [[nodiscard]] bool try_post_bulk(BulkOperation& operation);
+  void make_scratch();
+
+  std::unique_ptr<fabric::Device> device_;
+  fabric_choice fabric_;
+  std::unique_ptr<fabric::CompletionQueue> completions_;
+  std::unique_ptr<fabric::ReceiveQueue> receives_;
+  std::unique_ptr<Segment> segment_;
+  mca_rcache_base_module_t* cache_ = nullptr;
+  std::uint32_t slot_bytes_;
+  std::uint32_t channel_bytes_;
+  mca_btl_base_module_error_cb_fn_t error_callback_ = nullptr;
+  bool finalizing_ = false;
+
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;                      // [number]; empty where one was dropped
+  std::unordered_map<const opal_proc_t*, Endpoint*> by_proc_;
+  std::unordered_map<std::uint32_t, Connection*> by_queue_pair_;          // [queue pair number]
+  std::vector<Endpoint*> busy_;                                           // something waits: fragments, operations, control
+  std::uint32_t connecting_ = 0;                                          // connections under way: look for events often
+  std::uint32_t calls_to_events_ = 0;
+
+  std::unique_ptr<std::byte[], void (*)(std::byte*)> send_memory_;        // [send_buffers][channel_bytes_]
+  fabric::MemoryRegion send_region_;
+  std::vector<std::uint32_t> free_send_buffers_;
+  fabric::MemoryRegion receive_region_;
+  std::unique_ptr<std::byte[], void (*)(std::byte*)> scratch_;            // results of atomics that nobody wants
+  fabric::MemoryRegion scratch_region_;
+  std::vector<std::uint32_t> free_scratch_;
+
+  std::vector<Fragment*> free_small_;
+  std::vector<Fragment*> free_large_;
+  std::vector<Fragment*> done_;                                           // sent, callback due
+
+  PollingSet polling_;
+  std::uint32_t outgoing_rings_ = 0;
+  CostModel costs_;
+  std::unique_ptr<UseTable> uses_;                                        // made with the first message that it could count
+  std::int64_t memory_bytes_ = 0;
+};
+
+extern Transport* transport;  ///< from component init to module finalize
+
+/// Entry into the transport by any caller. With one thread, or below a PML that locks, it costs one test.
+class Guard {
+ public:
+  Guard() noexcept : locked_(opal_using_threads()) {
+    if (locked_) mutex().lock();
+  }
+  ~Guard() {
+    if (locked_) mutex().unlock();
+  }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  /// Recursive: receive callbacks of the upper layer send.
+  static std::recursive_mutex& mutex() noexcept;
+  bool locked_;
+};
+
+// What goes wrong (btl_ring_fault.cpp). Each says it once, in words for users.
+void tell_lost(const Endpoint& endpoint, const std::string& why) noexcept;
+void tell_registration_refused(std::size_t bytes) noexcept;
+[[noreturn]] void refuse_registration(const char* what, std::size_t bytes) noexcept;
+[[noreturn]] void refuse_message(const Endpoint& endpoint, const char* fault) noexcept;
+[[noreturn]] void out_of_memory() noexcept;
+
+/// The registration cache's way to the device (btl_ring_rdma.cpp).
+int cache_register(void* data, void* base, std::size_t size, mca_rcache_base_registration_t* entry) noexcept;
+int cache_deregister(void* data, mca_rcache_base_registration_t* entry) noexcept;
+
+/// Run `body` so that nothing is thrown into C. @returns its value, or an error code of Open MPI
+template <class Body>
+int guarded(Body&& body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return OPAL_ERR_OUT_OF_RESOURCE;
+  } catch (...) {
+    return OPAL_ERROR;
+  }
+}
+
+[[nodiscard]] constexpr std::uint64_t make_id(IdKind kind, const void* pointer) noexcept {
+  return reinterpret_cast<std::uintptr_t>(pointer) | static_cast<std::uint64_t>(kind);
+}
+[[nodiscard]] constexpr std::uint64_t make_id(IdKind kind, std::uint32_t index) noexcept {
+  return std::uint64_t{index} << 3U | static_cast<std::uint64_t>(kind);
+}
+[[nodiscard]] constexpr IdKind kind_of_id(std::uint64_t id) noexcept { return static_cast<IdKind>(id & 7U); }
+template <class Object>
+[[nodiscard]] Object& object_of_id(std::uint64_t id) noexcept {
+  return *reinterpret_cast<Object*>(id & ~std::uint64_t{7});
+}
+[[nodiscard]] constexpr std::uint32_t index_of_id(std::uint64_t id) noexcept { return static_cast<std::uint32_t>(id >> 3U); }
+
+/// Whole cache lines, zeroed; for memory that a device writes or reads.
+[[nodiscard]] std::unique_ptr<std::byte[], void (*)(std::byte*)> allocate_lines(std::size_t bytes);
+
+// Functions of the module table (btl_ring_module.cpp, btl_ring_rdma.cpp).
+void fill_module(mca_btl_base_module_t& table, const Transport& made);
+int add_procs(mca_btl_base_module_t* btl, std::size_t count, opal_proc_t** procs, Endpoint** endpoints, opal_bitmap_t* reachable) noexcept;
+int del_procs(mca_btl_base_module_t* btl, std::size_t count, opal_proc_t** procs, Endpoint** endpoints) noexcept;
+int finalize(mca_btl_base_module_t* btl) noexcept;
+mca_btl_base_descriptor_t* alloc(mca_btl_base_module_t* btl, Endpoint* endpoint, std::uint8_t order, std::size_t size, std::uint32_t flags) noexcept;
+int free_descriptor(mca_btl_base_module_t* btl, mca_btl_base_descriptor_t* descriptor) noexcept;
+mca_btl_base_descriptor_t* prepare_src(mca_btl_base_module_t* btl, Endpoint* endpoint, opal_convertor_t* convertor, std::uint8_t order,
+                                       std::size_t reserve, std::size_t* size, std::uint32_t flags) noexcept;
+int send(mca_btl_base_module_t* btl, Endpoint* endpoint, mca_btl_base_descriptor_t* descriptor, mca_btl_base_tag_t tag) noexcept;
+int sendi(mca_btl_base_module_t* btl, Endpoint* endpoint, opal_convertor_t* convertor, void* header, std::size_t header_size,
+          std::size_t payload_size, std::uint8_t order, std::uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t** descriptor) noexcept;
+int put(mca_btl_base_module_t* btl, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
+        mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int flags,
+        int order, mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept;
+int get(mca_btl_base_module_t* btl, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
+        mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int flags,
+        int order, mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept;
+int atomic_op(mca_btl_base_module_t* btl, Endpoint* endpoint, std::uint64_t remote_address, mca_btl_base_registration_handle_t* remote_handle,
+              mca_btl_base_atomic_op_t op, std::uint64_t operand, int flags, int order, mca_btl_base_rdma_completion_fn_t done,
+              void* context, void* data) noexcept;
+int atomic_fetch(mca_btl_base_module_t* btl, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
+                 mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle,
+                 mca_btl_base_atomic_op_t op, std::uint64_t operand, int flags, int order, mca_btl_base_rdma_completion_fn_t done,
+                 void* context, void* data) noexcept;
+int atomic_compare_swap(mca_btl_base_module_t* btl, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
+                        mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle,
+                        std::uint64_t compare, std::uint64_t value, int flags, int order, mca_btl_base_rdma_completion_fn_t done,
+                        void* context, void* data) noexcept;
+mca_btl_base_registration_handle_t* register_memory(mca_btl_base_module_t* btl, Endpoint* endpoint, void* base, std::size_t size,
+                                                    std::uint32_t flags) noexcept;
+int deregister_memory(mca_btl_base_module_t* btl, mca_btl_base_registration_handle_t* handle) noexcept;
+int progress() noexcept;
+int send_behind(mca_btl_base_module_t* btl, Endpoint* endpoint, std::uint8_t tag, const void* bytes, std::size_t length, Behind behind) noexcept;
+inline constexpr std::size_t chained_max_bytes = 256;
+
+}  // namespace overlap::ring

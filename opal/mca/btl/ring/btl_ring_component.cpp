@@ -1,0 +1,157 @@
+// The component: parameters, choice of the fabric, the one module.
+#include "btl_ring.hpp"
+
+#include "opal/mca/common/overlap/message.hpp"
+#include "opal/mca/common/overlap/version_check.hpp"
+
+extern "C" OVERLAP_EXPORT mca_btl_base_component_t mca_btl_ring_component;
+
+namespace overlap::ring {
+
+Tunables tunables;
+
+namespace {
+
+// The counters outlive the transport: MPI_T reads them by address until the component is closed.
+Counters all_counters;
+
+std::span<const TunableRow> rows() {
+  static const auto table = tunable_rows(tunables);
+  return table;
+}
+
+const mca_base_component_t* self() { return &mca_btl_ring_component.btl_version; }
+
+int component_register() noexcept {
+  return guarded([]() -> int {
+    if (const int rc = register_tunables(self(), rows()); rc != OPAL_SUCCESS) return rc;
+    return register_counters(self(), counter_rows());
+  });
+}
+
+int component_open() noexcept {
+  return guarded([]() -> int {
+    const SizeRow sizes[] = {OVERLAP_SIZE_ROW(mca_btl_base_descriptor_t), OVERLAP_SIZE_ROW(mca_rcache_base_registration_t)};
+    if (!check_running_openmpi("btl/ring", sizes)) return OPAL_ERR_NOT_AVAILABLE;
+    return check_tunables(self(), rows());
+  });
+}
+
+int component_close() noexcept { return OPAL_SUCCESS; }
+
+std::string text_of(const char* text) { return text != nullptr ? text : ""; }
+
+fabric::VerbsOptions verbs_options() {
+  return {.device = text_of(tunables.device),
+          .gid_index = tunables.verbs_gid_index,
+          .mtu_bytes = tunables.verbs_mtu,
+          .timeout_exponent = tunables.verbs_timeout,
+          .retry_count = tunables.verbs_retry_count,
+          .rnr_retry_count = tunables.verbs_rnr_retry_count,
+          .rnr_timer = tunables.verbs_rnr_timer,
+          .connect_timeout_ms = tunables.connect_timeout,
+          .inline_bytes = tunables.verbs_inline,
+          .read_depth = tunables.verbs_read_depth};
+}
+
+/// Simulated node of this process: ranks in order, some to each.
+std::uint32_t soft_node() noexcept { return OPAL_PROC_MY_NAME.vpid / tunables.soft_node_processes; }
+
+fabric::SoftOptions soft_options() {
+  fabric::SoftOptions options;
+  options.bandwidth_mbytes_s = tunables.soft_bandwidth;
+  options.latency_ns = tunables.soft_latency;
+  options.message_ns = tunables.soft_message;
+  options.node = soft_node();
+  // Jobs do not share links unless they are told to.
+  options.domain = tunables.soft_domain != nullptr && *tunables.soft_domain != 0 ? tunables.soft_domain : "job" + std::to_string(OPAL_PROC_MY_NAME.jobid);
+  return options;
+}
+
+/// Has the user named this BTL, so that its absence has to be explained?
+bool asked_for() noexcept {
+  const char* list = opal_btl_base_framework.framework_selection;
+  return tunables.fabric != fabric_choice::auto_ ||
+         (list != nullptr && *list != '^' && std::string_view(list).find("ring") != std::string_view::npos);
+}
+
+/// Open what the tunables ask for. @returns nullptr: there is none, and nobody has asked for it
+std::unique_ptr<fabric::Device> open_fabric(fabric_choice& chosen) {
+  chosen = tunables.fabric;
+  if (chosen == fabric_choice::soft) return fabric::open_soft(soft_options());
+  const fabric::VerbsOptions options = verbs_options();
+  if (chosen == fabric_choice::verbs) return fabric::open_verbs(options);
+  chosen = fabric_choice::verbs;
+  std::string why;
+  if (fabric::find_verbs(options, why)) return fabric::open_verbs(options);
+  if (asked_for()) {
+    throw fabric::Error(fabric::Error::Kind::no_device,
+                        why + " (btl_ring_fabric is auto; soft, a software device for experiments on one host, is only used when it is asked for)");
+  }
+  return nullptr;
+}
+
+mca_btl_base_module_t** component_init(int* count, bool, bool) noexcept {
+  *count = 0;
+  try {
+    fabric_choice chosen = tunables.fabric;
+    std::unique_ptr<fabric::Device> device = open_fabric(chosen);
+    if (device == nullptr) return nullptr;
+    transport = new Transport(std::move(device), chosen);
+    ring_module.base.btl_component = &mca_btl_ring_component;
+    fill_module(ring_module.base, *transport);
+    if (publish(self(), transport->address_bytes()) != OPAL_SUCCESS) throw std::runtime_error("btl/ring cannot publish its address");
+    // Open MPI frees the list.
+    auto** modules = static_cast<mca_btl_base_module_t**>(std::malloc(sizeof(mca_btl_base_module_t*)));
+    if (modules == nullptr) throw std::bad_alloc();
+    modules[0] = &ring_module.base;
+    *count = 1;
+    return modules;
+  } catch (const std::exception& error) {
+    if (asked_for() || tunables.verbose >= 1) show_message(std::string("btl/ring is not used: ") + error.what() + ".");
+  }
+  withdraw_capability(&ring_module.base);
+  delete transport;
+  transport = nullptr;
+  return nullptr;
+}
+
+}  // namespace
+
+Counters& counters() noexcept { return all_counters; }
+
+std::span<const CounterRow> counter_rows() {
+  using enum CounterClass;
+  static const CounterRow table[] = {
+      {"ring_sent", "Messages sent through rings.", counter, &all_counters.ring_sent},
+      {"ring_received", "Messages received through rings.", counter, &all_counters.ring_received},
+      {"channel_sent", "Messages sent through the send/receive channel.", counter, &all_counters.channel_sent},
+      {"channel_received", "Messages received through the send/receive channel.", counter, &all_counters.channel_received},
+      {"ring_full", "Messages sent through the channel because the peer's ring was full or they were too long.", counter, &all_counters.ring_full},
+      {"explicit_messages", "Messages that carried nothing but credits or the state of a ring.", counter, &all_counters.explicit_messages},
+      {"held_messages", "Messages of the channel that came before their turn.", counter, &all_counters.held_messages},
+      {"rings_opened", "Peers taken into the polling set.", counter, &all_counters.rings_opened},
+      {"rings_closed", "Peers that have left the polling set.", counter, &all_counters.rings_closed},
+      {"rings_declined", "Rings offered by peers and not taken.", counter, &all_counters.rings_declined},
+      {"frequent_buffers", "Send buffers that are used often.", level, &all_counters.frequent_buffers},
+      {"in_place_sent", "Messages sent without copying.", counter, &all_counters.in_place_sent},
+      {"registrations", "Registrations of user memory that the cache did not have.", counter, &all_counters.registrations},
+      {"table_stops", "Times that the table of buffers has stopped growing.", counter, &all_counters.table_stops},
+      {"chained_sent", "Messages posted behind a put or get.", counter, &all_counters.chained_sent},
+      {"put_bytes", "Bytes written to peers.", counter, &all_counters.put_bytes},
+      {"get_bytes", "Bytes read from peers.", counter, &all_counters.get_bytes},
+      {"atomics", "Atomic operations.", counter, &all_counters.atomics},
+      {"connections", "Connections made.", counter, &all_counters.connections},
+      {"memory_max_bytes", "Most memory registered at a time for rings and buffers.", high_watermark, &all_counters.memory_max_bytes},
+  };
+  return table;
+}
+
+}  // namespace overlap::ring
+
+mca_btl_base_component_t mca_btl_ring_component =
+    overlap::make_btl_component("ring", {.open = overlap::ring::component_open,
+                                         .close = overlap::ring::component_close,
+                                         .register_variables = overlap::ring::component_register,
+                                         .init = overlap::ring::component_init,
+                                         .progress = overlap::ring::progress});

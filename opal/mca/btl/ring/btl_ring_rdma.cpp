@@ -1,0 +1,261 @@
+// Put, get, atomics and chained messages, on a queue pair of their own; registration through Open MPI's cache.
+#include "btl_ring.hpp"
+
+namespace overlap::ring {
+namespace {
+
+constexpr std::uint32_t scratch_entries = 64;
+
+BulkOperation* make_operation(Endpoint* endpoint, fabric::Opcode opcode, std::uint64_t remote_address,
+                              const mca_btl_base_registration_handle_t* remote_handle, mca_btl_base_rdma_completion_fn_t done, void* context,
+                              void* data) {
+  auto* operation = new BulkOperation;
+  operation->endpoint = endpoint;
+  operation->request.opcode = opcode;
+  operation->request.signalled = true;
+  operation->request.gather_count = 1;
+  operation->request.remote_address = remote_address;
+  operation->request.remote_key = remote_handle->remote_key;
+  operation->done = done;
+  operation->context = context;
+  operation->data = data;
+  return operation;
+}
+
+void set_local(BulkOperation& operation, void* address, std::size_t bytes, mca_btl_base_registration_handle_t* handle) noexcept {
+  operation.local_address = address;
+  operation.local_handle = handle;
+  operation.request.gather[0] = {address, static_cast<std::uint32_t>(bytes), handle != nullptr ? handle->local_key : 0};
+}
+
+}  // namespace
+
+int Transport::start(BulkOperation* operation) {
+  Endpoint& endpoint = *operation->endpoint;
+  if (endpoint.lost) {
+    delete operation;
+    return OPAL_ERR_UNREACH;
+  }
+  if (!endpoint.bulk_waiting.empty() || !try_post_bulk(*operation)) {
+    endpoint.bulk_waiting.push_back(operation);
+    mark_busy(endpoint);
+  }
+  return OPAL_SUCCESS;
+}
+
+/// Give an operation to the device. @returns false: no connection yet, or no room
+bool Transport::try_post_bulk(BulkOperation& operation) {
+  Connection& connection = operation.endpoint->bulk;
+  if (!connection.established()) {
+    want(connection);
+    return false;
+  }
+  if (!connection.account.has_room()) return false;
+  if (!operation.message.empty()) {
+    const std::size_t bytes = operation.message.size();
+    if (bytes <= capabilities().inline_max_bytes) {
+      operation.request.inline_data = true;
+      operation.request.gather[0] = {operation.message.data(), static_cast<std::uint32_t>(bytes), 0};
+    } else {
+      if (free_send_buffers_.empty() && !make_send_buffers()) return false;
+      operation.send_buffer = static_cast<std::int32_t>(free_send_buffers_.back());
+      free_send_buffers_.pop_back();
+      std::byte* const buffer = send_buffer(static_cast<std::uint32_t>(operation.send_buffer));
+      std::memcpy(buffer, operation.message.data(), bytes);
+      operation.request.gather[0] = {buffer, static_cast<std::uint32_t>(bytes), send_region_.local_key};
+    }
+  } else if (operation.local_address == nullptr && operation.done != nullptr) {
+    if (scratch_ == nullptr) make_scratch();
+    if (free_scratch_.empty()) return false;
+    operation.scratch = static_cast<std::int32_t>(free_scratch_.back());
+    free_scratch_.pop_back();
+    operation.request.gather[0] = {scratch_.get() + operation.scratch * 8, 8, scratch_region_.local_key};
+  }
+  operation.request.id = make_id(IdKind::bulk, &operation);
+  post(connection, operation.request);
+  return true;
+}
+
+void Transport::make_scratch() {
+  scratch_ = allocate_lines(std::size_t{scratch_entries} * 8);
+  if (device_->register_memory(scratch_.get(), std::size_t{scratch_entries} * 8, fabric::access::local_write, {}, scratch_region_) !=
+      fabric::Status::done) {
+    refuse_registration("the results of atomic operations", std::size_t{scratch_entries} * 8);
+  }
+  for (std::uint32_t i = 0; i < scratch_entries; ++i) free_scratch_.push_back(i);
+}
+
+void Transport::bulk_completed(BulkOperation& operation, const fabric::Completion& completion) {
+  const bool ok = completion.status == fabric::CompletionStatus::success;
+  if (operation.send_buffer >= 0) free_send_buffers_.push_back(static_cast<std::uint32_t>(operation.send_buffer));
+  if (operation.scratch >= 0) free_scratch_.push_back(static_cast<std::uint32_t>(operation.scratch));
+  const std::unique_ptr<BulkOperation> owner(&operation);
+  if (operation.done == nullptr) return;
+  operation.done(&ring_module.base, operation.endpoint, operation.local_address, operation.local_handle, operation.context, operation.data,
+                 ok ? OPAL_SUCCESS : OPAL_ERROR);
+}
+
+void Transport::flush_bulk(Endpoint& endpoint) {
+  while (!endpoint.bulk_waiting.empty()) {
+    BulkOperation* operation = endpoint.bulk_waiting.front();
+    if (!try_post_bulk(*operation)) return;
+    endpoint.bulk_waiting.pop_front();
+  }
+}
+
+/// Operations that will never be posted: their owners are told.
+void Transport::fail_bulk(Endpoint& endpoint) noexcept {
+  std::deque<BulkOperation*> failed;
+  failed.swap(endpoint.bulk_waiting);
+  fabric::Completion completion;
+  completion.status = fabric::CompletionStatus::flushed;
+  for (BulkOperation* operation : failed) bulk_completed(*operation, completion);
+}
+
+/// Chained completion: behind puts by the order of the queue pair, behind gets by a fence (architecture.md rule 5).
+int Transport::send_behind(Endpoint& endpoint, mca_btl_base_tag_t tag, std::span<const std::byte> bytes, Behind behind) {
+  auto operation = std::make_unique<BulkOperation>();
+  const MessageHeader header = endpoint.stream.unordered_header(tag, static_cast<std::uint32_t>(bytes.size()));
+  operation->message.resize(sizeof header + bytes.size());
+  std::memcpy(operation->message.data(), &header, sizeof header);
+  std::memcpy(operation->message.data() + sizeof header, bytes.data(), bytes.size());
+  operation->endpoint = &endpoint;
+  operation->request.opcode = fabric::Opcode::send;
+  operation->request.signalled = true;
+  operation->request.gather_count = 1;
+  operation->request.fenced = behind == Behind::gets;
+  ++counters().chained_sent;
+  return start(operation.release());
+}
+
+CachedRegistration* Transport::register_cached(void* base, std::size_t bytes, std::uint32_t access) {
+  mca_rcache_base_registration_t* found = nullptr;
+  const int rc = cache_->rcache_register(cache_, base, bytes, 0, static_cast<std::int32_t>(access), &found);
+  return rc == OPAL_SUCCESS ? reinterpret_cast<CachedRegistration*>(found) : nullptr;
+}
+
+void Transport::release(CachedRegistration& registration) noexcept { cache_->rcache_deregister(cache_, &registration.base); }
+
+// --- The cache's way to the device -------------------------------------------------------------------------------------
+
+int cache_register(void*, void* base, std::size_t size, mca_rcache_base_registration_t* entry) noexcept {
+  auto& registration = *reinterpret_cast<CachedRegistration*>(entry);
+  const auto flags = static_cast<unsigned>(entry->access_flags);
+  unsigned rights = fabric::access::local_write;
+  if ((flags & MCA_RCACHE_ACCESS_REMOTE_READ) != 0) rights |= fabric::access::remote_read;
+  if ((flags & MCA_RCACHE_ACCESS_REMOTE_WRITE) != 0) rights |= fabric::access::remote_write;
+  if ((flags & MCA_RCACHE_ACCESS_REMOTE_ATOMIC) != 0) rights |= fabric::access::remote_atomic;
+  fabric::Device& device = transport->device();
+  fabric::Status status = device.register_memory(base, size, rights, {}, registration.region);
+  // Memory that may only be read can be sent from, not received into.
+  if (status == fabric::Status::refused && (flags & (MCA_RCACHE_ACCESS_LOCAL_WRITE | MCA_RCACHE_ACCESS_REMOTE_WRITE)) == 0) {
+    status = device.register_memory(base, size, rights & fabric::access::remote_read, {}, registration.region);
+  }
+  if (status != fabric::Status::done) {
+    tell_registration_refused(size);
+    return OPAL_ERR_OUT_OF_RESOURCE;
+  }
+  registration.handle = {registration.region.local_key, registration.region.remote_key};
+  ++counters().registrations;
+  return OPAL_SUCCESS;
+}
+
+int cache_deregister(void*, mca_rcache_base_registration_t* entry) noexcept {
+  if (transport != nullptr) transport->device().deregister_memory(reinterpret_cast<CachedRegistration*>(entry)->region);
+  return OPAL_SUCCESS;
+}
+
+// --- Module functions --------------------------------------------------------------------------------------------------
+
+int put(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
+        mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int, int,
+        mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept {
+  const Guard guard;
+  return guarded([&]() -> int {
+    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::write, remote_address, remote_handle, done, context, data);
+    set_local(*operation, local_address, size, local_handle);
+    operation->request.inline_data = local_handle == nullptr;
+    counters().put_bytes += size;
+    return transport->start(operation);
+  });
+}
+
+int get(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
+        mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int, int,
+        mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept {
+  const Guard guard;
+  return guarded([&]() -> int {
+    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::read, remote_address, remote_handle, done, context, data);
+    set_local(*operation, local_address, size, local_handle);
+    counters().get_bytes += size;
+    return transport->start(operation);
+  });
+}
+
+int atomic_op(mca_btl_base_module_t*, Endpoint* endpoint, std::uint64_t remote_address, mca_btl_base_registration_handle_t* remote_handle,
+              mca_btl_base_atomic_op_t op, std::uint64_t operand, int flags, int, mca_btl_base_rdma_completion_fn_t done, void* context,
+              void* data) noexcept {
+  if (op != MCA_BTL_ATOMIC_ADD || (flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0 || remote_address % 8 != 0) return OPAL_ERR_NOT_AVAILABLE;
+  const Guard guard;
+  return guarded([&]() -> int {
+    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::fetch_add, remote_address, remote_handle, done, context, data);
+    operation->request.operand = operand;
+    ++counters().atomics;
+    return transport->start(operation);
+  });
+}
+
+int atomic_fetch(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
+                 mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle,
+                 mca_btl_base_atomic_op_t op, std::uint64_t operand, int flags, int, mca_btl_base_rdma_completion_fn_t done, void* context,
+                 void* data) noexcept {
+  if (op != MCA_BTL_ATOMIC_ADD || (flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0 || remote_address % 8 != 0) return OPAL_ERR_NOT_AVAILABLE;
+  const Guard guard;
+  return guarded([&]() -> int {
+    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::fetch_add, remote_address, remote_handle, done, context, data);
+    set_local(*operation, local_address, 8, local_handle);
+    operation->request.operand = operand;
+    ++counters().atomics;
+    return transport->start(operation);
+  });
+}
+
+int atomic_compare_swap(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
+                        mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle,
+                        std::uint64_t compare, std::uint64_t value, int flags, int, mca_btl_base_rdma_completion_fn_t done, void* context,
+                        void* data) noexcept {
+  if ((flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0 || remote_address % 8 != 0) return OPAL_ERR_NOT_AVAILABLE;
+  const Guard guard;
+  return guarded([&]() -> int {
+    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::compare_swap, remote_address, remote_handle, done, context, data);
+    set_local(*operation, local_address, 8, local_handle);
+    operation->request.compare = compare;
+    operation->request.operand = value;
+    ++counters().atomics;
+    return transport->start(operation);
+  });
+}
+
+mca_btl_base_registration_handle_t* register_memory(mca_btl_base_module_t*, Endpoint*, void* base, std::size_t size, std::uint32_t flags) noexcept {
+  const Guard guard;
+  CachedRegistration* registration = nullptr;
+  guarded([&]() -> int {
+    registration = transport->register_cached(base, size, flags & MCA_BTL_REG_FLAG_ACCESS_ANY);
+    return OPAL_SUCCESS;
+  });
+  return registration != nullptr ? &registration->handle : nullptr;
+}
+
+int deregister_memory(mca_btl_base_module_t*, mca_btl_base_registration_handle_t* handle) noexcept {
+  const Guard guard;
+  auto* registration = reinterpret_cast<CachedRegistration*>(reinterpret_cast<char*>(handle) - offsetof(CachedRegistration, handle));
+  transport->release(*registration);
+  return OPAL_SUCCESS;
+}
+
+int send_behind(mca_btl_base_module_t*, Endpoint* endpoint, std::uint8_t tag, const void* bytes, std::size_t length, Behind behind) noexcept {
+  const Guard guard;
+  return guarded([&]() -> int { return transport->send_behind(*endpoint, tag, {static_cast<const std::byte*>(bytes), length}, behind); });
+}
+
+}  // namespace overlap::ring

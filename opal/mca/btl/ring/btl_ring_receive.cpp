@@ -1,0 +1,207 @@
+// Messages in: rings are looked at, the completion queue is polled, and both are put into one order (P2.2, P2.5).
+#include "btl_ring.hpp"
+
+namespace overlap::ring {
+namespace {
+
+// A look at a connection's events may be a system call.
+constexpr std::uint32_t calls_between_events = 512;
+constexpr std::uint32_t calls_between_events_connecting = 8;
+constexpr std::uint32_t messages_per_visit = 16;  // of one ring, before the others have their turn
+
+}  // namespace
+
+void Transport::deliver(Endpoint& endpoint, const MessageHeader& header, const std::byte* payload) {
+  if (header.tag == 0) [[unlikely]] {
+    handle_control(endpoint, payload, header.size_bytes);
+    return;
+  }
+  deliver_message(&ring_module.base, &endpoint, header.tag, payload, header.size_bytes);
+}
+
+/// Credits, and rings that have come to their end.
+void Transport::accept_message(Endpoint& endpoint, const MessageHeader& header, Channel channel) {
+  const Noted noted = endpoint.stream.accept(header, channel);
+  if (noted.fault != nullptr) [[unlikely]] refuse_message(endpoint, noted.fault);
+  if (noted.send_ring_ended) [[unlikely]] end_outgoing(endpoint);
+  if (noted.receive_ring_ended) [[unlikely]] end_incoming(endpoint);
+  if (endpoint.stream.wants_explicit()) [[unlikely]] mark_busy(endpoint);
+}
+
+int Transport::take_from_ring(Endpoint& endpoint) {
+  int taken = 0;
+  Arrival arrival;
+  // A callback may end up here again, or end the ring: look at everything anew.
+  while (endpoint.in != nullptr && taken < static_cast<int>(messages_per_visit) && endpoint.in->ring.peek(arrival)) {
+    if (!endpoint.stream.is_next(arrival.header)) break;
+    if (const char* fault = find_fault(arrival.header, slot_payload_bytes())) [[unlikely]] refuse_message(endpoint, fault);
+    IncomingRing& in = *endpoint.in;
+    in.ring.advance();
+    accept_message(endpoint, arrival.header, Channel::ring);
+    deliver(endpoint, arrival.header, arrival.payload);
+    ++counters().ring_received;
+    ++taken;
+    note_traffic(endpoint, Channel::ring);
+    if (endpoint.in.get() == &in) in.ring.free(arrival.slot);
+    if (!endpoint.held.empty()) take_held(endpoint);
+  }
+  if (taken > 0 && endpoint.stream.wants_explicit()) [[unlikely]] mark_busy(endpoint);
+  return taken;
+}
+
+/// Messages of the channel whose turn has come.
+void Transport::take_held(Endpoint& endpoint) {
+  while (!endpoint.held.empty() && endpoint.stream.is_next(endpoint.held.front().header)) {
+    const HeldMessage message = endpoint.held.front();
+    endpoint.held.pop_front();
+    accept_message(endpoint, message.header, Channel::send_receive);
+    deliver(endpoint, message.header, segment_->buffer(message.buffer) + sizeof(MessageHeader));
+    repost(message.buffer);
+  }
+}
+
+void Transport::on_channel_message(Endpoint& endpoint, std::uint32_t buffer, std::uint32_t bytes) {
+  MessageHeader header;
+  std::byte* const memory = segment_->buffer(buffer);
+  std::memcpy(&header, memory, sizeof header);
+  if (bytes < sizeof header || bytes != sizeof header + header.size_bytes) refuse_message(endpoint, "its length is not what its header says");
+  if (const char* fault = find_fault(header, channel_payload_bytes())) refuse_message(endpoint, fault);
+  ++counters().channel_received;
+  if (!endpoint.stream.is_next(header)) {
+    endpoint.held.push_back({buffer, header});
+    ++counters().held_messages;
+    take_from_ring(endpoint);  // what it waits for is there, or on its way
+    return;
+  }
+  accept_message(endpoint, header, Channel::send_receive);
+  deliver(endpoint, header, memory + sizeof header);
+  repost(buffer);
+  if (!endpoint.held.empty()) take_held(endpoint);
+  note_traffic(endpoint, Channel::send_receive);
+}
+
+void Transport::repost(std::uint32_t buffer) {
+  std::byte* const memory = segment_->buffer(buffer);
+  std::memset(memory, 0, sizeof(MessageHeader));  // empty, for those who look at the segment
+  const fabric::Status status = receives_->post(make_id(IdKind::receive, buffer), memory, channel_bytes_, receive_region_.local_key);
+  // A broken device has reported that; its buffers are of no more use.
+  if (status != fabric::Status::done && status != fabric::Status::broken) refuse_registration("a receive buffer", channel_bytes_);
+}
+
+void Transport::make_receive_buffers() {
+  if (receive_region_.provider != nullptr) return;
+  const std::size_t bytes = std::size_t{tunables.receive_buffers} * channel_bytes_;
+  std::byte* const memory = segment_->buffer(0);
+  if (device_->register_memory(memory, bytes, fabric::access::local_write, segment_->backing(memory), receive_region_) != fabric::Status::done) {
+    refuse_registration("the receive buffers of the send/receive channel", bytes);
+  }
+  count_memory(static_cast<std::int64_t>(bytes));
+  for (std::uint32_t i = 0; i < tunables.receive_buffers; ++i) repost(i);
+}
+
+void Transport::on_completion(const fabric::Completion& completion) {
+  if (completion.status != fabric::CompletionStatus::success) [[unlikely]] {
+    on_failure(completion);
+    return;
+  }
+  const auto found = by_queue_pair_.find(completion.queue_pair_number);
+  if (kind_of_id(completion.id) == IdKind::receive) {
+    if (found == by_queue_pair_.end()) {
+      repost(index_of_id(completion.id));  // of a connection that has ended
+    } else {
+      on_channel_message(found->second->endpoint, index_of_id(completion.id), completion.bytes);
+    }
+    return;
+  }
+  if (found != by_queue_pair_.end()) {
+    Connection& connection = *found->second;
+    connection.account.completed();
+    if (connection.endpoint.retired != nullptr && connection.account.used() == 0) forget_retired(connection.endpoint);
+  }
+  switch (kind_of_id(completion.id)) {
+    case IdKind::ring_write:
+    case IdKind::receive: break;
+    case IdKind::channel_send: free_send_buffers_.push_back(index_of_id(completion.id)); break;
+    case IdKind::in_place: finish(object_of_id<Fragment>(completion.id), OPAL_SUCCESS); break;
+    case IdKind::bulk: bulk_completed(object_of_id<BulkOperation>(completion.id), completion); break;
+  }
+}
+
+/// A work request has failed: give back what it held, and say once why the peer is lost.
+void Transport::on_failure(const fabric::Completion& completion) {
+  switch (kind_of_id(completion.id)) {
+    case IdKind::ring_write: break;
+    case IdKind::receive: repost(index_of_id(completion.id)); return;
+    case IdKind::channel_send: free_send_buffers_.push_back(index_of_id(completion.id)); break;
+    case IdKind::in_place: finish(object_of_id<Fragment>(completion.id), OPAL_ERROR); break;
+    case IdKind::bulk: bulk_completed(object_of_id<BulkOperation>(completion.id), completion); break;
+  }
+  const auto found = by_queue_pair_.find(completion.queue_pair_number);
+  if (found != by_queue_pair_.end() && completion.status != fabric::CompletionStatus::flushed) {
+    report_lost(found->second->endpoint, fabric::text(completion.status));
+  }
+}
+
+int Transport::poll_rings() {
+  const std::uint32_t taken = polling_.for_each([this](std::uint32_t number) -> std::uint32_t {
+    int messages = 0;
+    const int rc = guarded([&]() -> int {
+      messages = take_from_ring(*endpoints_[number]);
+      return OPAL_SUCCESS;
+    });
+    if (rc != OPAL_SUCCESS) out_of_memory();
+    return static_cast<std::uint32_t>(messages);
+  });
+  return static_cast<int>(taken);
+}
+
+int Transport::poll_completions() {
+  std::array<fabric::Completion, 16> completions;
+  const std::size_t count = completions_->poll(completions);
+  for (std::size_t i = 0; i < count; ++i) on_completion(completions[i]);
+  return static_cast<int>(count);
+}
+
+/// Whatever waits for room, for a callback, or to be told to a peer that nothing else is sent to.
+int Transport::serve_busy() {
+  int count = 0;
+  for (std::size_t i = 0; i < done_.size(); ++i, ++count) finish(*done_[i], OPAL_SUCCESS);
+  done_.clear();
+  for (std::size_t i = busy_.size(); i > 0; --i) {
+    Endpoint& endpoint = *busy_.front();
+    busy_.erase(busy_.begin());
+    endpoint.listed = false;
+    flush_waiting(endpoint);
+    flush_bulk(endpoint);
+    if (endpoint.waiting.empty() && endpoint.stream.wants_explicit() && try_send_control(endpoint, {.kind = control_kind::credits_only})) {
+      ++counters().explicit_messages;
+    }
+    if (!endpoint.lost && (!endpoint.waiting.empty() || !endpoint.bulk_waiting.empty() || endpoint.stream.wants_explicit())) mark_busy(endpoint);
+  }
+  return count;
+}
+
+int Transport::progress() {
+  int count = poll_rings();
+  count += poll_completions();
+  if (!busy_.empty() || !done_.empty()) [[unlikely]] count += serve_busy();
+  if (++calls_to_events_ >= (connecting_ > 0 ? calls_between_events_connecting : calls_between_events)) [[unlikely]] {
+    calls_to_events_ = 0;
+    count += poll_events();
+  }
+  return count;
+}
+
+int progress() noexcept {
+  if (transport == nullptr) return 0;
+  const Guard guard;
+  int count = 0;
+  const int rc = guarded([&count]() -> int {
+    count = transport->progress();
+    return OPAL_SUCCESS;
+  });
+  if (rc != OPAL_SUCCESS) out_of_memory();
+  return count;
+}
+
+}  // namespace overlap::ring

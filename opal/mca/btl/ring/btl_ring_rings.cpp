@@ -1,0 +1,127 @@
+// Rings: who gets one, how one is opened and how it ends (P2.6, P2.7).
+#include "btl_ring.hpp"
+
+namespace overlap::ring {
+
+/// A message has come from this peer: shall it get a ring, and which one has to leave for it?
+void Transport::note_traffic(Endpoint& endpoint, Channel channel) {
+  if (!tunables.rings || finalizing_) return;
+  const PollingSet::Change change = polling_.on_message(endpoint.number, channel);
+  if (change.remove != PollingSet::none) [[unlikely]] {
+    Endpoint& leaving = *endpoints_[change.remove];
+    leaving.stream.close_ring();
+    mark_busy(leaving);
+  }
+  if (change.add != PollingSet::none) [[unlikely]] {
+    if (!open_incoming(*endpoints_[change.add])) polling_.refused(change.add);
+  }
+}
+
+/// Make the receiver's half and tell the sender where it is. @returns false: not now, or the peer does not want it
+bool Transport::open_incoming(Endpoint& endpoint) {
+  if (endpoint.in != nullptr || endpoint.ring_refused || !can_send(endpoint)) return false;
+  const std::uint32_t area = segment_->free_area();
+  if (area == UINT32_MAX) return false;
+  std::byte* const memory = segment_->ring(area);
+  const std::size_t bytes = std::size_t{tunables.ring_slots} * slot_bytes_;
+  fabric::MemoryRegion region;
+  if (device_->register_memory(memory, bytes, fabric::access::local_write | fabric::access::remote_write, segment_->backing(memory), region) !=
+      fabric::Status::done) {
+    return false;  // no fault: the channel takes everything
+  }
+  const ControlBody body{.kind = control_kind::ring_open,
+                         .slots = tunables.ring_slots,
+                         .slot_bytes = slot_bytes_,
+                         .remote_key = region.remote_key,
+                         .address = reinterpret_cast<std::uintptr_t>(memory)};
+  endpoint.in = std::make_unique<IncomingRing>(IncomingRing{area, region, ReceiveRing(memory, tunables.ring_slots, slot_bytes_)});
+  if (!try_send_control(endpoint, body)) {  // no room now
+    device_->deregister_memory(endpoint.in->region);
+    endpoint.in.reset();
+    return false;
+  }
+  count_memory(static_cast<std::int64_t>(bytes));
+  endpoint.stream.ring_opened(&endpoint.in->ring);
+  endpoint.in->ring.publish_head(&segment_->area(area).head);
+  segment_->open(area, endpoint.number);
+  polling_.added(endpoint.number, &endpoint.in->ring);
+  ++counters().rings_opened;
+  return true;
+}
+
+/// The sender has put its last message into our half, and we have taken it.
+void Transport::end_incoming(Endpoint& endpoint) noexcept {
+  if (endpoint.in == nullptr) return;
+  const std::uint32_t area = endpoint.in->area;
+  device_->deregister_memory(endpoint.in->region);
+  polling_.removed(endpoint.number);
+  endpoint.in.reset();
+  segment_->close(area);
+  count_memory(-static_cast<std::int64_t>(std::size_t{tunables.ring_slots} * slot_bytes_));
+  ++counters().rings_closed;
+}
+
+/// The peer has given us a ring: make our half of it, or say no.
+void Transport::open_outgoing(Endpoint& endpoint, const ControlBody& body) {
+  const std::size_t bytes = std::size_t{body.slots} * body.slot_bytes;
+  // The peer has taken all that was in an earlier ring before it opened this one.
+  forget_retired(endpoint);
+  fabric::MemoryRegion region;
+  auto memory = allocate_lines(bytes);
+  if (outgoing_rings_ >= tunables.polling_set || body.slot_bytes != slot_bytes_ || endpoint.out != nullptr ||
+      device_->register_memory(memory.get(), bytes, 0, {}, region) != fabric::Status::done) {
+    // Nothing comes through it. When this does not get through either, it stays unused.
+    static_cast<void>(try_send_control(endpoint, {.kind = control_kind::ring_declined}));
+    ++counters().rings_declined;
+    return;
+  }
+  std::byte* const base = memory.get();
+  endpoint.out.reset(new OutgoingRing{std::move(memory), region, SendRing(base, body.slots, body.slot_bytes), {}});
+  endpoint.out->requests.resize(body.slots);
+  for (std::uint32_t i = 0; i < body.slots; ++i) {
+    fabric::WorkRequest& request = endpoint.out->requests[i];
+    request.id = make_id(IdKind::ring_write, &endpoint);
+    request.opcode = fabric::Opcode::write;
+    request.gather_count = 1;
+    request.gather[0] = {endpoint.out->ring.slot(i), 0, region.local_key};
+    request.remote_address = body.address + std::uint64_t{i} * body.slot_bytes;
+    request.remote_key = body.remote_key;
+  }
+  endpoint.stream.attach_send_ring(&endpoint.out->ring);
+  ++outgoing_rings_;
+  count_memory(static_cast<std::int64_t>(bytes));
+}
+
+/// The peer does not look at its half any more. Ours stays until the device has read it for the last time.
+void Transport::end_outgoing(Endpoint& endpoint) noexcept {
+  if (endpoint.out == nullptr) return;
+  endpoint.stream.attach_send_ring(nullptr);
+  forget_retired(endpoint);
+  endpoint.retired = std::move(endpoint.out);
+}
+
+void Transport::forget_retired(Endpoint& endpoint) noexcept {
+  if (endpoint.retired == nullptr) return;
+  count_memory(-static_cast<std::int64_t>(endpoint.retired->region.bytes));
+  device_->deregister_memory(endpoint.retired->region);
+  endpoint.retired.reset();
+  --outgoing_rings_;
+}
+
+void Transport::handle_control(Endpoint& endpoint, const std::byte* payload, std::uint32_t bytes) {
+  ControlBody body;
+  if (bytes != sizeof body) refuse_message(endpoint, "a control message of the wrong length");
+  std::memcpy(&body, payload, sizeof body);
+  if (const char* fault = find_fault(body)) refuse_message(endpoint, fault);
+  switch (body.kind) {
+    case control_kind::credits_only: return;  // the header has said everything
+    case control_kind::ring_open: open_outgoing(endpoint, body); return;
+    case control_kind::ring_declined:
+      endpoint.ring_refused = true;
+      if (endpoint.in != nullptr) endpoint.stream.close_ring();
+      return;
+    case control_kind::goodbye: endpoint.said_goodbye = true; return;
+  }
+}
+
+}  // namespace overlap::ring

@@ -1,0 +1,69 @@
+// The part of this process's memory that others of the node may look at: receive rings and the buffers of the send/receive channel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "opal/fabric/fabric.hpp"
+
+#include "protocol/wire.hpp"
+
+namespace overlap::ring {
+
+/// What a segment has room for.
+struct SegmentShape {
+  std::uint32_t rings;
+  std::uint32_t ring_slots;
+  std::uint32_t slot_bytes;
+  std::uint32_t buffers;       ///< of the send/receive channel
+  std::uint32_t buffer_bytes;
+};
+
+/// A file in /dev/shm, laid out as protocol/wire.hpp says. Pages come into being when they are first written to.
+///
+/// The file is locked (flock) as long as its owner lives; files of this user that nobody has locked are what crashed jobs have left, and
+/// are removed when the next one is made.
+class Segment {
+ public:
+  /// @throws std::runtime_error  in words, for users
+  explicit Segment(const SegmentShape& shape);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  [[nodiscard]] std::byte* ring(std::uint32_t area) const noexcept { return base_ + rings_offset_bytes_ + std::size_t{area} * ring_bytes_; }
+  [[nodiscard]] std::byte* buffer(std::uint32_t index) const noexcept {
+    return base_ + header().channel_offset_bytes + std::size_t{index} * header().channel_buffer_bytes;
+  }
+  [[nodiscard]] RingArea& area(std::uint32_t index) const noexcept {
+    return reinterpret_cast<RingArea*>(base_ + header().ring_table_offset_bytes)[index];
+  }
+  /// Where `address` lies in the file, for providers that map it themselves.
+  [[nodiscard]] fabric::Backing backing(const std::byte* address) const noexcept {
+    return {descriptor_, static_cast<std::uint64_t>(address - base_)};
+  }
+  /// An area without a ring. @returns UINT32_MAX when all have one
+  [[nodiscard]] std::uint32_t free_area() const noexcept;
+  /// Let others see a ring, after its memory has been zeroed.
+  void open(std::uint32_t area, std::uint32_t peer) noexcept;
+  /// Hide a ring and give its pages back; they read as zero afterwards.
+  void close(std::uint32_t area) noexcept;
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  [[nodiscard]] SegmentHeader& header() const noexcept { return *reinterpret_cast<SegmentHeader*>(base_); }
+  void create();
+
+  std::size_t bytes_;
+  std::size_t rings_offset_bytes_;
+  std::size_t ring_bytes_;
+  std::string path_;
+  int descriptor_ = -1;
+  std::byte* base_ = nullptr;
+};
+
+/// Remove what crashed processes of this user have left in /dev/shm. @returns files removed
+std::size_t remove_stale_segments() noexcept;
+
+}  // namespace overlap::ring

@@ -1,0 +1,159 @@
+// Messages out: through a ring where the peer has given one and has room, else through the send/receive channel.
+#include "btl_ring.hpp"
+
+namespace overlap::ring {
+
+void Pieces::copy_to(std::byte* out) const noexcept {
+  std::memcpy(out, first, first_bytes);
+  if (second_bytes == 0) return;
+  if (convertor == nullptr) {
+    std::memcpy(out + first_bytes, second, second_bytes);
+    return;
+  }
+  iovec piece{out + first_bytes, second_bytes};
+  std::uint32_t pieces = 1;
+  std::size_t packed = second_bytes;
+  opal_convertor_pack(convertor, &piece, &pieces, &packed);
+}
+
+/// Post a request for which the account has room.
+void Transport::post(Connection& connection, const fabric::WorkRequest& request) {
+  const fabric::Status status = connection.queue_pair->post(request);
+  if (status == fabric::Status::done) [[likely]] {
+    connection.account.posted(request.signalled);
+    return;
+  }
+  // The account keeps the queue from overflowing, so this is a failed connection; its event or completions say why.
+  connection.endpoint.lost = true;
+  if (status != fabric::Status::broken) report_lost(connection.endpoint, "the device refused a work request");
+}
+
+bool Transport::try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
+  if (!can_send(endpoint)) [[unlikely]] {
+    want(endpoint.messages);
+    return false;
+  }
+  if (!endpoint.messages.account.has_room()) return false;
+  if (endpoint.stream.route(pieces.bytes(), slot_payload_bytes()) == Channel::ring) [[likely]] {
+    post_ring(endpoint, tag, pieces);
+    return true;
+  }
+  if (endpoint.out != nullptr) ++counters().ring_full;
+  return try_post_channel(endpoint, tag, pieces);
+}
+
+/// One RDMA write of header, payload and tail flag, with the slot's own work request (P2.1, P2.2).
+void Transport::post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
+  OutgoingRing& out = *endpoint.out;
+  const std::uint32_t slot = out.ring.head_slot();
+  pieces.copy_to(out.ring.slot(slot) + sizeof(MessageHeader));
+  const Sealed sealed = out.ring.seal(endpoint.stream.next_header(tag, pieces.bytes(), Channel::ring));
+  fabric::WorkRequest& request = out.requests[slot];
+  request.gather[0].bytes = sealed.wire_bytes;
+  request.inline_data = sealed.wire_bytes <= capabilities().inline_max_bytes;
+  request.signalled = endpoint.messages.account.must_signal();
+  post(endpoint.messages, request);
+  ++counters().ring_sent;
+}
+
+bool Transport::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
+  if (free_send_buffers_.empty() && !make_send_buffers()) return false;
+  const std::uint32_t index = free_send_buffers_.back();
+  free_send_buffers_.pop_back();
+  std::byte* const buffer = send_buffer(index);
+  const MessageHeader header = endpoint.stream.next_header(tag, pieces.bytes(), Channel::send_receive);
+  std::memcpy(buffer, &header, sizeof header);
+  pieces.copy_to(buffer + sizeof header);
+  fabric::WorkRequest request;
+  request.id = make_id(IdKind::channel_send, index);
+  request.opcode = fabric::Opcode::send;
+  request.gather_count = 1;
+  request.gather[0] = {buffer, static_cast<std::uint32_t>(sizeof header) + pieces.bytes(), send_region_.local_key};
+  request.inline_data = request.gather[0].bytes <= capabilities().inline_max_bytes;
+  request.signalled = true;  // it gives the buffer back
+  post(endpoint.messages, request);
+  ++counters().channel_sent;
+  return true;
+}
+
+bool Transport::try_send_control(Endpoint& endpoint, const ControlBody& body) {
+  const Pieces pieces{&body, sizeof body, nullptr, 0, nullptr};
+  return can_send(endpoint) && endpoint.messages.account.has_room() && try_post_channel(endpoint, 0, pieces);
+}
+
+/// Header and tail from the slot, the payload from the user's buffer, in one write (P3.2).
+bool Transport::try_send_in_place(Fragment& fragment) {
+  Endpoint& endpoint = *fragment.endpoint;
+  const std::uint32_t bytes = fragment.bytes();
+  if (!can_send(endpoint) || !endpoint.messages.account.has_room() ||
+      endpoint.stream.route(bytes, slot_payload_bytes()) != Channel::ring) {
+    return false;
+  }
+  OutgoingRing& out = *endpoint.out;
+  const std::uint32_t slot = out.ring.head_slot();
+  std::byte* const memory = out.ring.slot(slot);
+  const auto header_bytes = static_cast<std::uint32_t>(fragment.segments[0].seg_len);
+  std::memcpy(memory + sizeof(MessageHeader), fragment.segments[0].seg_addr.pval, header_bytes);
+  const Sealed sealed = out.ring.seal(endpoint.stream.next_header(fragment.tag, bytes, Channel::ring, control_bit::in_place));
+  fabric::WorkRequest request = out.requests[slot];
+  request.id = make_id(IdKind::in_place, &fragment);
+  request.gather_count = 3;
+  request.gather[0].bytes = static_cast<std::uint32_t>(sizeof(MessageHeader)) + header_bytes;
+  request.gather[1] = {fragment.segments[1].seg_addr.pval, static_cast<std::uint32_t>(fragment.segments[1].seg_len),
+                       fragment.in_place->handle.local_key};
+  request.gather[2] = {memory + sealed.tail_offset, sealed.tail_bytes, out.region.local_key};
+  request.inline_data = false;
+  request.signalled = true;  // the user's buffer is free then, not before
+  post(endpoint.messages, request);
+  ++counters().ring_sent;
+  ++counters().in_place_sent;
+  return true;
+}
+
+void Transport::queue(Fragment& fragment) {
+  fragment.endpoint->waiting.push_back(&fragment);
+  mark_busy(*fragment.endpoint);
+}
+
+/// Send what has waited, in order, as far as there is room.
+void Transport::flush_waiting(Endpoint& endpoint) {
+  while (!endpoint.waiting.empty()) {
+    Fragment& fragment = *endpoint.waiting.front();
+    if (fragment.in_place != nullptr && try_send_in_place(fragment)) {
+      endpoint.waiting.pop_front();  // its completion finishes it
+      continue;
+    }
+    const bool two = fragment.base.des_segment_count > 1;
+    const Pieces pieces{fragment.segments[0].seg_addr.pval, static_cast<std::uint32_t>(fragment.segments[0].seg_len),
+                        two ? fragment.segments[1].seg_addr.pval : nullptr,
+                        two ? static_cast<std::uint32_t>(fragment.segments[1].seg_len) : 0, nullptr};
+    if (!try_send(endpoint, fragment.tag, pieces)) return;
+    endpoint.waiting.pop_front();
+    done_.push_back(&fragment);
+  }
+}
+
+/// Tell the upper layer that a fragment's buffer is free.
+void Transport::finish(Fragment& fragment, int status) noexcept {
+  if (fragment.in_place != nullptr) {
+    release(*fragment.in_place);
+    fragment.in_place = nullptr;
+  }
+  const bool ours = (fragment.base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0;
+  if (fragment.base.des_cbfunc != nullptr) fragment.base.des_cbfunc(&ring_module.base, fragment.endpoint, &fragment.base, status);
+  if (ours) give_back(fragment);
+}
+
+bool Transport::make_send_buffers() {
+  if (send_memory_ != nullptr) return false;
+  const std::size_t bytes = std::size_t{tunables.send_buffers} * channel_bytes_;
+  send_memory_ = allocate_lines(bytes);
+  if (device_->register_memory(send_memory_.get(), bytes, 0, {}, send_region_) != fabric::Status::done) {
+    refuse_registration("the buffers of the send/receive channel", bytes);
+  }
+  count_memory(static_cast<std::int64_t>(bytes));
+  for (std::uint32_t i = tunables.send_buffers; i > 0; --i) free_send_buffers_.push_back(i - 1);
+  return true;
+}
+
+}  // namespace overlap::ring
