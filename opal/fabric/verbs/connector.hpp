@@ -1,0 +1,103 @@
+// Connections: librdmacm's event channel, the listener, and what is under way. It has no thread: poll() drives everything.
+#pragma once
+
+#include <chrono>
+#include <unordered_map>
+#include <vector>
+
+#include "connection_state.hpp"
+#include "port.hpp"
+
+namespace overlap::fabric::verbs {
+
+/// The connection of one queue pair.
+struct Connection {
+  ibv_qp* device_queue_pair = nullptr;
+  QueuePair* owner = nullptr;  ///< named in events
+  CmId id;
+  ConnectionState state = ConnectionState::fresh;
+
+  // While it is being made
+  std::chrono::steady_clock::time_point deadline{};
+  IpAddress peer;
+  WireData data;
+  std::uint8_t initiator_depth = 0;  ///< reads and atomics of this side that may be under way
+  std::uint8_t responder_depth = 0;  ///< of the other side
+
+  // What poll() has still to report: established first
+  bool established_due = false;
+  bool established_by_data = false;  ///< the last message of the connection protocol is still missing
+  bool end_due = false;
+  Event::Kind end = Event::Kind::unreachable;
+  const char* why = "";  ///< a literal
+  int error = 0;         ///< errno, or 0
+};
+
+/// @thread  the device's
+class Connector {
+ public:
+  /// Listen on a free TCP-like port of the port's IP address. @throws Error
+  Connector(Port& port, const VerbsOptions& options, bool atomics);
+
+  [[nodiscard]] Address address() const noexcept;
+  /// Take a fresh connection in, with room for its events: none of them needs memory later.
+  void add(Connection& connection);
+  /// Leave no trace of it: requests that are posted are flushed, the peer is told.
+  void close(Connection& connection) noexcept;
+
+  [[nodiscard]] Status connect(Connection& connection, const Address& peer, const PrivateData& data) noexcept;
+  [[nodiscard]] Status accept(std::uint64_t request, Connection& connection) noexcept;
+  void reject(std::uint64_t request) noexcept;
+  [[nodiscard]] bool poll(Event& event);
+
+  /// Something happened to a connection: take the step, do what it asks for. Never allocates.
+  void apply(Connection& connection, ConnectionEvent event, const char* why = "", int error = 0) noexcept;
+
+ private:
+  struct Request {
+    CmId id;
+    std::uint8_t initiator_depth;
+    std::uint8_t responder_depth;
+  };
+  struct News;  // a copy of librdmacm's event, which must be handed back before its identifier may be destroyed
+
+  [[nodiscard]] bool take_due(Event& event);
+  void end(Connection& connection) noexcept;
+  void mark_due(Connection& connection) noexcept;
+  void leave_pending(Connection& connection) noexcept;
+  void begin_pending(Connection& connection) noexcept;
+  void check_deadlines() noexcept;
+
+  /// Until there is something to report. @returns  true when that is a connection request, now in `event`
+  [[nodiscard]] bool read_news(Event& event);
+  [[nodiscard]] bool take_news(News& news) noexcept;
+  [[nodiscard]] bool request_arrived(const News& news, Event& event);
+  void connection_news(const News& news) noexcept;
+  void read_async_events() noexcept;
+  void read_async_event(const ibv_async_event& event) noexcept;
+  void fail_all(const char* why) noexcept;
+
+  [[nodiscard]] std::uint8_t initiator_depth_max() const noexcept;
+  [[nodiscard]] std::uint8_t responder_depth_max() const noexcept;
+  [[nodiscard]] bool resolve_address(Connection& connection) noexcept;
+  [[nodiscard]] bool resolve_route(Connection& connection) noexcept;
+  [[nodiscard]] bool send_request(Connection& connection) noexcept;
+  [[nodiscard]] bool finish(Connection& connection) noexcept;
+  [[nodiscard]] bool send_answer(Connection& connection) noexcept;
+  /// The queue pair's next state with librdmacm's attributes and ours.
+  [[nodiscard]] bool modify(Connection& connection, ibv_qp_state state) noexcept;
+  void add_ours(const Connection& connection, ibv_qp_attr& attributes, int& mask) const noexcept;
+  [[nodiscard]] rdma_conn_param parameters(const Connection& connection) const noexcept;
+
+  Port& port_;
+  VerbsOptions options_;
+  bool atomics_;
+  CmId listener_;
+  std::vector<Connection*> all_;      ///< between add() and close()
+  std::vector<Connection*> due_;      ///< each at most once; room for all
+  std::vector<Connection*> pending_;  ///< with a deadline; room for all
+  std::unordered_map<std::uint64_t, Request> requests_;
+  std::uint64_t last_request_ = 0;
+};
+
+}  // namespace overlap::fabric::verbs

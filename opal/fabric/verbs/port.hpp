@@ -1,0 +1,36 @@
+// The port of an RDMA device that is used, with the IP address that connections are made through.
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include "failure.hpp"
+#include "wire.hpp"
+
+namespace overlap::fabric::verbs {
+
+using Channel = Handle<rdma_event_channel, rdma_destroy_event_channel>;
+using CmId = Handle<rdma_cm_id, rdma_destroy_id>;
+using Context = Handle<ibv_context, ibv_close_device>;
+
+/// An opened device and one active port of it.
+struct Port {
+  Context context;
+  Channel channel;  ///< non-blocking
+  std::uint8_t number = 0;
+  Transport transport = Transport::infiniband;
+  ibv_device_attr device{};
+  ibv_port_attr attributes{};
+  IpAddress ip;  ///< of the port; its TCP-like port number is 0
+
+  [[nodiscard]] const char* device_name() const noexcept { return ibv_get_device_name(context->device); }
+  [[nodiscard]] std::string name() const { return std::string(device_name()) + ":" + std::to_string(number); }
+  /// Is this identifier of librdmacm on this very port? It opens devices for itself: handles cannot be compared.
+  [[nodiscard]] bool has(const rdma_cm_id& id) const noexcept;
+};
+
+/// The port that the options name, or the first active one that has an IP address.
+/// @throws Error: no_device, no_permission, memory_limit, bad_option, system
+[[nodiscard]] Port find_port(const VerbsOptions& options);
+
+}  // namespace overlap::fabric::verbs
