@@ -1,0 +1,177 @@
+// What clients and the device process share: rings in memory that either side maps.
+//
+// Each ring is a sealed memfd of its own that the client makes and passes over the control socket. Counters run freely and wrap;
+// an entry's place is its counter modulo the number of entries. Nobody waits in here: see Doorbells for how the device is woken.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "opal/fabric/fabric.hpp"
+
+namespace overlap::fabric::soft {
+
+inline constexpr std::uint32_t layout_version = 1;
+inline constexpr std::uint32_t layout_magic = 0x6f6c7366;
+inline constexpr std::size_t line_bytes = 64;
+
+using Counter = std::atomic<std::uint32_t>;
+static_assert(Counter::is_always_lock_free);
+
+/// Begin of every shared area.
+struct AreaHeader {
+  std::uint32_t magic = layout_magic;
+  std::uint32_t version = layout_version;
+  std::uint32_t entries = 0;
+  std::uint32_t zero = 0;
+};
+
+/// One page for all clients: is the device asleep?
+///
+/// Ownership  asleep: device 0 -> 1 before it sleeps and 1 -> 0 after; clients 1 -> 0 when they write to the device's eventfd
+/// Orders (Dekker, all sequentially consistent)
+///   client: P doorbell tail, overflow  before  L asleep        device: S asleep = 1  before  R doorbell tail, overflow
+///   If L reads 0 although the device goes to sleep, then R sees the doorbell and the device does not.
+struct DevicePage {
+  AreaHeader header;
+  alignas(line_bytes) Counter asleep{0};
+};
+static_assert(offsetof(DevicePage, asleep) == line_bytes && sizeof(DevicePage) == 2 * line_bytes);
+
+/// One area per client: numbers of queues that the device should look at, and news for the client.
+///
+/// Ownership
+///   tail, rings[i]  client, the latter while head <= i - entries
+///   head            device
+///   overflow        client 0 -> 1 when there is no room: look at every queue; device 1 -> 0 before it looks
+///   events          device: counts messages on the socket that are not replies
+/// Orders
+///   D1 tail (seq_cst, see DevicePage) -> D2 tail (seq_cst): the number, and what was posted to that queue, before the doorbell
+///   D3 head (release) -> D4 head (acquire): reading a number before its place is written again
+///   D5 events (release) -> D6 events (acquire): nothing but the hint; the socket orders the messages themselves
+struct Doorbells {
+  static constexpr std::uint32_t entries = 1024;
+  static constexpr std::uint32_t receive_bit = 1U << 31U;     ///< the number is a receive queue's that was starved
+  static constexpr std::uint32_t completion_bit = 1U << 30U;  ///< the number is a completion queue's that was full
+
+  AreaHeader header;
+  alignas(line_bytes) Counter tail{0};
+  Counter overflow{0};
+  alignas(line_bytes) Counter head{0};
+  Counter events{0};
+  alignas(line_bytes) std::uint32_t rings[entries]{};
+};
+static_assert(offsetof(Doorbells, tail) == 64 && offsetof(Doorbells, head) == 128 && offsetof(Doorbells, rings) == 192);
+static_assert(sizeof(Doorbells) == 192 + 4 * Doorbells::entries);
+
+inline constexpr std::uint32_t inline_max_bytes = 128;
+
+/// A posted work request.
+struct SendSlot {
+  std::uint64_t id;
+  std::uint64_t remote_address;
+  std::uint64_t operand;
+  std::uint64_t compare;
+  std::int64_t posted_ns;  ///< CLOCK_MONOTONIC
+  std::uint32_t remote_key;
+  std::uint32_t immediate;
+  struct Part {
+    std::uint64_t address;
+    std::uint32_t bytes;
+    std::uint32_t local_key;
+  } gather[gather_limit];
+  std::uint8_t opcode;
+  std::uint8_t gather_count;
+  std::uint8_t flags;  ///< send_flag
+  std::uint8_t zero;
+  std::uint32_t inline_bytes;
+  std::uint64_t reserved;
+  alignas(line_bytes) std::byte inline_data[inline_max_bytes];
+};
+namespace send_flag {
+inline constexpr std::uint8_t signalled = 1;
+inline constexpr std::uint8_t fenced = 2;
+inline constexpr std::uint8_t inline_data = 4;
+}  // namespace send_flag
+static_assert(std::is_trivially_copyable_v<SendSlot>);
+static_assert(sizeof(SendSlot) == 256 && offsetof(SendSlot, gather) == 48 && offsetof(SendSlot, opcode) == 96);
+static_assert(offsetof(SendSlot, inline_data) == 128);
+
+/// Send queue of a queue pair.
+///
+/// Ownership  tail: client. slots[i]: client until S1 publishes i; then the device, until the client has polled the completion of i or of
+///            a later entry (it counts that itself; the device may read inline data until then)
+/// Orders     S1 tail (release) -> S2 tail (acquire): the slot before the count. The completion ring's C1 -> C2: the device's
+///            last reading of a slot before its reuse.
+struct SendRing {
+  AreaHeader header;
+  alignas(line_bytes) Counter tail{0};
+  alignas(line_bytes) SendSlot slots[1];  ///< [entries]
+};
+static_assert(offsetof(SendRing, tail) == 64 && offsetof(SendRing, slots) == 128);
+
+struct ReceiveSlot {
+  std::uint64_t id;
+  std::uint64_t address;
+  std::uint32_t bytes;
+  std::uint32_t local_key;
+  std::uint64_t reserved;
+};
+static_assert(sizeof(ReceiveSlot) == 32);
+
+/// Receive queue.
+///
+/// Ownership  tail: client. head: device. slots[i]: client while head <= i - entries, device after R1 publishes i
+///            starved: device 0 -> 1 when it found the ring empty; client 1 -> 0 when it rings the doorbell
+/// Orders
+///   R1 tail (seq_cst) -> R2 tail (seq_cst): the slot before the count
+///   R3 head (release) -> R4 head (acquire): reading a slot before its reuse
+///   Dekker: client R1 before it reads starved; device sets starved before it reads R2 once more (all seq_cst). Else the device might
+///   wait for a doorbell that nobody rings.
+struct ReceiveRing {
+  AreaHeader header;
+  alignas(line_bytes) Counter tail{0};
+  alignas(line_bytes) Counter head{0};
+  Counter starved{0};
+  alignas(line_bytes) ReceiveSlot slots[1];  ///< [entries]
+};
+static_assert(offsetof(ReceiveRing, head) == 128 && offsetof(ReceiveRing, slots) == 192);
+
+struct CompletionSlot {
+  std::uint64_t id;
+  std::uint32_t pair_number;
+  std::uint32_t pair_cookie;  ///< what the client named the queue pair
+  std::uint32_t position;     ///< of the send queue entry; not for receives
+  std::uint32_t bytes;
+  std::uint32_t immediate;
+  std::uint8_t status;
+  std::uint8_t opcode;
+  std::uint8_t has_immediate;
+  std::uint8_t zero;
+};
+static_assert(sizeof(CompletionSlot) == 32);
+
+/// Completion queue.
+///
+/// Ownership  tail: device. head: client. slots[i]: device while head <= i - entries, client after C1 publishes i
+///            full: device 0 -> 1 when an entry had to stay outside; client 1 -> 0 when it has made room and rings the doorbell
+/// Orders
+///   C1 tail (release) -> C2 tail (acquire): the slot, and the data that it reports, before the count
+///   C3 head (seq_cst) -> C4 head (seq_cst): reading a slot before its reuse; Dekker with `full` as with `starved` above
+struct CompletionRing {
+  AreaHeader header;
+  alignas(line_bytes) Counter tail{0};
+  Counter full{0};
+  alignas(line_bytes) Counter head{0};
+  alignas(line_bytes) CompletionSlot slots[1];  ///< [entries]
+};
+static_assert(offsetof(CompletionRing, head) == 128 && offsetof(CompletionRing, slots) == 192);
+
+/// Bytes of a ring with n entries.
+template <class Ring> constexpr std::size_t ring_bytes(std::uint32_t entries) noexcept {
+  return offsetof(Ring, slots) + entries * sizeof(static_cast<Ring*>(nullptr)->slots[0]);
+}
+
+}  // namespace overlap::fabric::soft

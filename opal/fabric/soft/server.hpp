@@ -1,0 +1,133 @@
+// The device process: clients and their shared queues around the engine.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "control.hpp"
+#include "copier.hpp"
+#include "engine/engine.hpp"
+#include "layout.hpp"
+
+namespace overlap::fabric::soft {
+
+struct Session;
+
+struct ServedPair {
+  Session* session = nullptr;
+  Pair* pair = nullptr;
+  Mapping ring;
+  std::uint32_t entries = 0;  ///< ours: what a client writes into the ring's header is not trusted
+  std::uint32_t head = 0;     ///< next entry to fetch
+  std::uint32_t cookie = 0;
+};
+
+struct ServedReceives {
+  Receives* receives = nullptr;
+  Mapping ring;
+  std::uint32_t entries = 0;
+  std::uint32_t users = 0;  ///< queue pairs
+};
+
+struct ServedCompletions {
+  Completions* completions = nullptr;
+  Mapping ring;
+  std::uint32_t entries = 0;
+  std::uint32_t tail = 0;
+  std::uint32_t users = 0;
+  std::deque<CompletionSlot> outside;  ///< did not fit: the poster has more under way than its completion queue has entries
+};
+
+/// One connection: a client, or a tester that has not said hello.
+struct Session {
+  std::uint64_t id = 0;
+  Descriptor socket;
+  Descriptor process;  ///< pidfd: the socket may live on in a forked child
+  pid_t pid = 0;
+  Client* client = nullptr;  ///< set by hello
+  Mapping doorbells;
+  bool ended = false;
+  std::deque<Message> unsent;
+  std::unordered_map<std::uint32_t, std::unique_ptr<ServedPair>> pairs;  ///< by the pair's number
+  std::unordered_map<std::uint32_t, std::unique_ptr<ServedReceives>> receives;
+  std::unordered_map<std::uint32_t, std::unique_ptr<ServedCompletions>> completions;
+  std::unordered_map<std::uint32_t, Mapping> mappings;  ///< by region key
+  std::uint32_t next_number = 1;                        ///< of receives and completions
+};
+
+struct ServerOptions {
+  std::string domain;
+  Time linger_ns = 200'000'000;  ///< how long to stay without clients
+};
+
+/// Runs the device. One thread; sleeps whenever nothing is to be done.
+class Server final : private Host {
+ public:
+  /// @param listening  see listen_at()
+  Server(Descriptor listening, const ServerOptions& options);
+
+  /// Serve until the last client has gone. @returns  the process's exit status
+  [[nodiscard]] int run();
+
+ private:
+  // server.cpp
+  [[nodiscard]] bool look_at_doorbells(Time now);
+  void answer_doorbell(Session& session, std::uint32_t number, Time now);
+  void look_at_everything(Session& session, Time now);
+  void sleep_until(Time wake);
+  void handle_events(Time timeout_ns);
+  void take_connections();
+  void read_messages(Session& session);
+  void send(Session& session, const Message& message, const int* descriptors = nullptr, std::size_t count = 0);
+  void send_unsent(Session& session);
+  void end(Session& session) noexcept;
+  void bury_ended();
+  [[nodiscard]] bool watch(int descriptor, std::uint64_t id, std::uint32_t events) noexcept;
+
+  // server_requests.cpp
+  void handle(Session& session, const Message& ask, Attached& attached);
+  void handle_hello(Session& session, const Message& ask);
+  [[nodiscard]] int probe(const Session& session, const Message& ask) const noexcept;
+  [[nodiscard]] int register_memory(Session& session, const Message& ask, Attached& attached, Message& reply);
+  [[nodiscard]] int make_completions(Session& session, const Message& ask, Attached& attached, Message& reply);
+  [[nodiscard]] int make_receives(Session& session, const Message& ask, Attached& attached, Message& reply);
+  [[nodiscard]] int make_pair(Session& session, const Message& ask, Attached& attached, Message& reply);
+  [[nodiscard]] int drop(Session& session, const Message& ask);
+  [[nodiscard]] int handle_client(Session& session, const Message& ask, Attached& attached, Message& reply);
+  [[nodiscard]] int handle_tester(const Message& ask, Message& reply);
+
+  // server_host.cpp: the engine's view of the machine
+  [[nodiscard]] Copied copy(const Client& to, std::span<const Piece> target, const Client& from, std::span<const Piece> source,
+                            bool last) noexcept override;
+  [[nodiscard]] bool atomic(const Client& client, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept override;
+  [[nodiscard]] bool fetch(Pair& pair, Submission& out) override;
+  [[nodiscard]] bool take_receive(Receives& receives, Receive& out) override;
+  void complete(Completions& completions, Pair& pair, const Completion& completion, std::uint32_t position) override;
+  void event(Client& client, Pair* pair, const Event& event) override;
+  void fill_completions(ServedCompletions& completions);
+
+  ServerOptions options_;
+  Descriptor listening_;
+  Descriptor epoll_;
+  Descriptor doorbell_;  ///< eventfd
+  Descriptor page_file_;
+  Mapping page_;
+  std::uint64_t instance_ = 0;  ///< tells devices of the same name apart
+  bool quit_ = false;
+  bool anybody_ended_ = false;
+  Time alone_since_ = 0;
+  Copier copier_;
+  Engine engine_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Session>> sessions_;
+  std::uint64_t next_session_ = 1;
+};
+
+/// CLOCK_MONOTONIC, the time of the wire.
+[[nodiscard]] Time clock_now() noexcept;
+
+}  // namespace overlap::fabric::soft

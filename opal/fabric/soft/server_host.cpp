@@ -1,0 +1,111 @@
+// The engine's view of the machine: rings in shared memory, copies, messages to clients.
+#include <algorithm>
+#include <cstring>
+
+#include "server.hpp"
+
+namespace overlap::fabric::soft {
+namespace {
+
+[[nodiscard]] Session& session_of(const Client& client) noexcept { return *static_cast<Session*>(client.host); }
+
+}  // namespace
+
+Copied Server::copy(const Client& to, std::span<const Piece> target, const Client& from, std::span<const Piece> source,
+                    bool last) noexcept {
+  return copier_.copy(session_of(to).pid, target, session_of(from).pid, source, last);
+}
+
+bool Server::atomic(const Client& client, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept {
+  return copier_.atomic(session_of(client).pid, target, request, old);
+}
+
+bool Server::fetch(Pair& pair, Submission& out) {
+  ServedPair& served = *static_cast<ServedPair*>(pair.host);
+  SendRing& ring = *served.ring.as<SendRing>();
+  if (ring.tail.load(std::memory_order_acquire) == served.head) return false;  // S2, pairs with S1
+  const SendSlot& slot = ring.slots[served.head % served.entries];
+  WorkRequest& request = out.request;
+  request.id = slot.id;
+  request.opcode = static_cast<Opcode>(std::min(slot.opcode, static_cast<std::uint8_t>(Opcode::compare_swap)));
+  request.gather_count = std::min(slot.gather_count, static_cast<std::uint8_t>(gather_limit));
+  request.signalled = (slot.flags & send_flag::signalled) != 0;
+  request.fenced = (slot.flags & send_flag::fenced) != 0;
+  request.inline_data = (slot.flags & send_flag::inline_data) != 0;
+  request.immediate = slot.immediate;
+  request.remote_address = slot.remote_address;
+  request.remote_key = slot.remote_key;
+  request.operand = slot.operand;
+  request.compare = slot.compare;
+  for (std::size_t i = 0; i < gather_limit; ++i) {
+    request.gather[i] = {reinterpret_cast<const void*>(slot.gather[i].address), slot.gather[i].bytes, slot.gather[i].local_key};
+  }
+  out.posted = slot.posted_ns;
+  out.position = served.head;
+  out.inline_data = slot.inline_data;
+  out.inline_bytes = std::min(slot.inline_bytes, inline_max_bytes);
+  ++served.head;
+  return true;
+}
+
+bool Server::take_receive(Receives& receives, Receive& out) {
+  ServedReceives& served = *static_cast<ServedReceives*>(receives.host);
+  ReceiveRing& ring = *served.ring.as<ReceiveRing>();
+  const std::uint32_t head = ring.head.load(std::memory_order_relaxed);
+  if (ring.tail.load(std::memory_order_seq_cst) == head) {
+    ring.starved.store(1, std::memory_order_seq_cst);
+    if (ring.tail.load(std::memory_order_seq_cst) == head) return false;  // R2
+  }
+  const ReceiveSlot& slot = ring.slots[head % served.entries];
+  out = {slot.id, slot.address, slot.bytes, slot.local_key};
+  ring.head.store(head + 1, std::memory_order_release);  // R3, pairs with R4
+  return true;
+}
+
+void Server::complete(Completions& completions, Pair& pair, const Completion& completion, std::uint32_t position) {
+  ServedCompletions& served = *static_cast<ServedCompletions*>(completions.host);
+  CompletionSlot slot{};
+  slot.id = completion.id;
+  slot.pair_number = pair.number;
+  slot.pair_cookie = static_cast<ServedPair*>(pair.host)->cookie;
+  slot.position = position;
+  slot.bytes = completion.bytes;
+  slot.immediate = completion.immediate;
+  slot.status = static_cast<std::uint8_t>(completion.status);
+  slot.opcode = static_cast<std::uint8_t>(completion.opcode);
+  slot.has_immediate = completion.has_immediate ? 1 : 0;
+  served.outside.push_back(slot);
+  fill_completions(served);
+}
+
+void Server::fill_completions(ServedCompletions& served) {
+  CompletionRing& ring = *served.ring.as<CompletionRing>();
+  while (!served.outside.empty()) {
+    if (served.tail - ring.head.load(std::memory_order_seq_cst) >= served.entries) {
+      ring.full.store(1, std::memory_order_seq_cst);
+      if (served.tail - ring.head.load(std::memory_order_seq_cst) >= served.entries) return;  // C4
+    }
+    ring.slots[served.tail % served.entries] = served.outside.front();
+    served.outside.pop_front();
+    ring.tail.store(++served.tail, std::memory_order_release);  // C1, pairs with C2
+  }
+}
+
+void Server::event(Client& client, Pair* pair, const Event& event) {
+  Session& session = session_of(client);
+  Message message;
+  message.ask = Ask::event;
+  message.numbers[0] = static_cast<std::uint32_t>(event.kind);
+  message.numbers[1] = pair == nullptr ? 0 : pair->number;
+  message.values[0] = event.request;
+  message.data_bytes = event.data.size_bytes;
+  message.data = event.data.bytes;
+  const std::size_t words = std::min(event.why.size(), message.text.size() - 1);
+  std::memcpy(message.text.data(), event.why.data(), words);
+  send(session, message);
+  if (session.doorbells) {
+    session.doorbells.as<Doorbells>()->events.fetch_add(1, std::memory_order_release);  // D5, pairs with D6
+  }
+}
+
+}  // namespace overlap::fabric::soft

@@ -1,0 +1,154 @@
+// The client's side of the software device.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "control.hpp"
+#include "layout.hpp"
+#include "opal/fabric/fabric.hpp"
+
+namespace overlap::fabric::soft {
+
+class SoftDevice;
+class SoftQueuePair;
+
+class SoftCompletionQueue final : public CompletionQueue {
+ public:
+  SoftCompletionQueue(SoftDevice& device, std::uint32_t entries);
+  ~SoftCompletionQueue() override;
+  [[nodiscard]] std::size_t poll(std::span<Completion> out) noexcept override;
+
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
+  /// The device has gone: report these behind what it has reported.
+  void add_local(const Completion& completion) { local_.push_back(completion); }
+  /// The device has gone: take over what it has reported.
+  void settle();
+
+ private:
+  [[nodiscard]] Completion take(const CompletionSlot& slot) noexcept;
+  void made_room() noexcept;
+
+  SoftDevice& device_;
+  std::uint32_t entries_;
+  std::uint32_t head_ = 0;
+  std::uint32_t number_ = 0;
+  std::uint32_t empty_polls_ = 0;
+  Mapping ring_;
+  std::deque<Completion> local_;
+};
+
+class SoftReceiveQueue final : public ReceiveQueue {
+ public:
+  SoftReceiveQueue(SoftDevice& device, std::uint32_t entries);
+  ~SoftReceiveQueue() override;
+  [[nodiscard]] Status post(std::uint64_t id, void* address, std::uint32_t bytes, std::uint32_t local_key) noexcept override;
+
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
+
+ private:
+  SoftDevice& device_;
+  std::uint32_t entries_;
+  std::uint32_t tail_ = 0;
+  std::uint32_t number_ = 0;
+  Mapping ring_;
+};
+
+class SoftQueuePair final : public QueuePair {
+ public:
+  /// The connection as its user has been told.
+  enum class State : std::uint8_t { fresh, asking, established, broken };
+
+  SoftQueuePair(SoftDevice& device, const QueuePairOptions& options);
+  ~SoftQueuePair() override;
+  [[nodiscard]] Status post(const WorkRequest& request) noexcept override;
+  [[nodiscard]] std::uint32_t number() const noexcept override { return number_; }
+
+  [[nodiscard]] State state() const noexcept { return state_; }
+  void set_state(State state) noexcept { state_ = state; }
+  /// A completion of this queue was polled: everything up to its position is free again.
+  void retire(std::uint32_t position, CompletionStatus status) noexcept;
+  /// The device has gone: complete what is posted.
+  void flush_locally();
+  [[nodiscard]] bool belongs_to(const SoftDevice& device) const noexcept { return &device_ == &device; }
+
+ private:
+  [[nodiscard]] bool is_acceptable(const WorkRequest& request) const noexcept;
+  static void fill(SendSlot& slot, const WorkRequest& request) noexcept;
+
+  SoftDevice& device_;
+  SoftCompletionQueue& completions_;
+  std::uint32_t entries_;
+  std::uint32_t tail_ = 0;
+  std::uint32_t retired_ = 0;  ///< entries whose completion, or a later one's, was polled
+  std::uint32_t number_ = 0;
+  std::uint32_t cookie_ = 0;
+  State state_ = State::fresh;
+  Mapping ring_;
+};
+
+class SoftDevice final : public Device {
+ public:
+  explicit SoftDevice(const SoftOptions& options);
+  ~SoftDevice() override;
+
+  [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  [[nodiscard]] Address address() const override;
+  [[nodiscard]] Status register_memory(void* address, std::size_t bytes, unsigned rights, const Backing& backing,
+                                       MemoryRegion& region) noexcept override;
+  void deregister_memory(MemoryRegion& region) noexcept override;
+  [[nodiscard]] std::unique_ptr<CompletionQueue> make_completion_queue(std::uint32_t entries) override;
+  [[nodiscard]] std::unique_ptr<ReceiveQueue> make_receive_queue(std::uint32_t entries) override;
+  [[nodiscard]] std::unique_ptr<QueuePair> make_queue_pair(const QueuePairOptions& options) override;
+  [[nodiscard]] Status connect(QueuePair& queue_pair, const Address& peer, const PrivateData& data) noexcept override;
+  [[nodiscard]] Status accept(std::uint64_t request, QueuePair& queue_pair) noexcept override;
+  void reject(std::uint64_t request) noexcept override;
+  [[nodiscard]] bool poll_event(Event& event) override;
+
+  // For the queues.
+  [[nodiscard]] bool lost() const noexcept { return lost_; }
+  /// Ask and wait for the reply. @returns  its errno; EPIPE when the device process has ended
+  [[nodiscard]] int ask(const Message& message, Message& reply, const int* descriptors = nullptr, std::size_t count = 0) noexcept;
+  /// The same for things that are being made. @throws Error(system) naming `what`
+  [[nodiscard]] std::uint32_t make(const Message& message, int descriptor, const char* what);
+  void drop(Ask what, std::uint32_t number) noexcept;
+  /// Let the device look at a queue.
+  void ring_doorbell(std::uint32_t number) noexcept;
+  /// See whether the device process still lives; a system call.
+  void look_for_end() noexcept;
+  [[nodiscard]] std::uint32_t enter(SoftQueuePair& pair);
+  void leave(std::uint32_t cookie, std::uint32_t number) noexcept;
+  [[nodiscard]] SoftQueuePair* find(std::uint32_t cookie, std::uint32_t number) noexcept;
+
+ private:
+  void open(const SoftOptions& options);
+  [[nodiscard]] bool say_hello(const SoftOptions& options);
+  void check_access();
+  [[nodiscard]] Status begin_connecting(const Message& message, SoftQueuePair& pair) noexcept;
+  [[nodiscard]] Status status_of(int failure) const noexcept;
+  void take_event(const Message& message);
+  void device_lost() noexcept;
+
+  Capabilities capabilities_;
+  Descriptor socket_;
+  Descriptor doorbell_;  ///< eventfd
+  Mapping page_;
+  Mapping doorbells_;
+  int device_pid_ = 0;
+  std::uint64_t instance_ = 0;
+  std::uint32_t client_ = 0;
+  std::uint32_t doorbell_tail_ = 0;
+  std::uint32_t events_seen_ = 0;
+  std::uint32_t empty_polls_ = 0;
+  bool lost_ = false;
+  std::deque<Event> events_;
+  std::vector<SoftQueuePair*> pairs_;  ///< by cookie; nullptr: free
+};
+
+/// Polls without result between two looks at the socket: each look is a system call.
+inline constexpr std::uint32_t polls_per_look = 4096;
+
+}  // namespace overlap::fabric::soft
