@@ -23,7 +23,7 @@
 #include "protocol/use_table.hpp"
 #include "protocol/wire.hpp"
 
-#include "btl_ring_segment.hpp"
+#include "segment.hpp"
 
 /// What a remote process needs to access registered memory, as Open MPI's PMLs pass it on; the same bytes serve locally.
 struct mca_btl_base_registration_handle_t {
@@ -116,7 +116,7 @@ struct Connection {
   ConnectState state = ConnectState::idle;
   SendQueueAccount account;
   std::unique_ptr<fabric::QueuePair> queue_pair;
-  std::unique_ptr<fabric::QueuePair> replaced;  ///< ours that lost a crossing; kept until its event has come
+  std::unique_ptr<fabric::QueuePair> replaced;  ///< ours that lost a crossing; its event may still come
 
   [[nodiscard]] bool established() const noexcept { return state == ConnectState::established; }
 };
@@ -167,6 +167,7 @@ struct mca_btl_base_endpoint_t {
   std::deque<overlap::ring::HeldMessage> held;
   bool ring_refused = false;   ///< the peer has declined a ring: not offered again
   bool said_goodbye = false;   ///< the end of its connections is no fault
+  bool parting = false;        ///< we are ending the connections ourselves
   bool lost = false;           ///< no more use; its connections have failed
   bool reported = false;       ///< the upper layer knows
   bool listed = false;         ///< in Transport::busy_
@@ -244,6 +245,7 @@ class Transport {
   void note_traffic(Endpoint& endpoint, Channel channel);
   void handle_control(Endpoint& endpoint, const std::byte* payload, std::uint32_t bytes);
   void end_incoming(Endpoint& endpoint) noexcept;
+  void close_incoming(Endpoint& endpoint) noexcept;
   void end_outgoing(Endpoint& endpoint) noexcept;
   void forget_retired(Endpoint& endpoint) noexcept;
 

@@ -122,7 +122,7 @@ int Transport::poll_events() {
       continue;
     }
     Connection* connection = connection_of(event.queue_pair);
-    if (connection == nullptr) continue;  // ours that lost a crossing
+    if (connection == nullptr) continue;  // ours that lost a crossing; it goes with the endpoint
     switch (event.kind) {
       case fabric::Event::Kind::connect_request: break;
       case fabric::Event::Kind::established:
@@ -145,7 +145,7 @@ void Transport::report_lost(Endpoint& endpoint, const std::string& why) noexcept
   if (endpoint.lost && endpoint.reported) return;
   endpoint.lost = true;
   endpoint.reported = true;
-  if (finalizing_ || endpoint.said_goodbye) return;
+  if (finalizing_ || endpoint.parting || endpoint.said_goodbye) return;
   tell_lost(endpoint, why);
   if (error_callback_ != nullptr) {
     error_callback_(&ring_module.base, MCA_BTL_ERROR_FLAGS_FATAL, &endpoint.proc, const_cast<char*>(why.c_str()));
@@ -159,7 +159,9 @@ void Transport::part(std::span<Endpoint* const> peers) noexcept {
   constexpr auto longest = std::chrono::milliseconds(200);
   const auto reachable = [this](const Endpoint& endpoint) { return can_send(endpoint) && !endpoint.said_goodbye; };
   for (Endpoint* endpoint : peers) {
-    if (endpoint == nullptr || !reachable(*endpoint)) continue;
+    if (endpoint == nullptr) continue;
+    endpoint->parting = true;
+    if (!reachable(*endpoint)) continue;
     guarded([&]() -> int { return try_send_control(*endpoint, {.kind = control_kind::goodbye}) ? OPAL_SUCCESS : OPAL_ERROR; });
   }
   const auto under_way = [&](Endpoint* endpoint) {

@@ -114,7 +114,7 @@ Endpoint* Transport::endpoint(opal_proc_t& proc) {
 
 /// Give everything back that a peer has, except its number.
 void Transport::release_endpoint(Endpoint& endpoint) noexcept {
-  end_incoming(endpoint);
+  if (endpoint.in != nullptr) close_incoming(endpoint);
   end_outgoing(endpoint);
   fail_bulk(endpoint);
   for (Fragment* fragment : std::exchange(endpoint.waiting, {})) finish(*fragment, OPAL_ERROR);

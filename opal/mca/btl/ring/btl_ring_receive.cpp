@@ -5,8 +5,8 @@ namespace overlap::ring {
 namespace {
 
 // A look at a connection's events may be a system call.
-constexpr std::uint32_t calls_between_events = 512;
-constexpr std::uint32_t calls_between_events_connecting = 8;
+constexpr std::uint32_t calls_between_events = 32;
+constexpr std::uint32_t calls_between_events_connecting = 4;
 constexpr std::uint32_t messages_per_visit = 16;  // of one ring, before the others have their turn
 
 }  // namespace
@@ -42,7 +42,8 @@ int Transport::take_from_ring(Endpoint& endpoint) {
     ++counters().ring_received;
     ++taken;
     note_traffic(endpoint, Channel::ring);
-    if (endpoint.in.get() == &in) in.ring.free(arrival.slot);
+    in.ring.free(arrival.slot);
+    if (endpoint.stream.ring_state() == RingState::none) end_incoming(endpoint);  // put off until this slot was free
     if (!endpoint.held.empty()) take_held(endpoint);
   }
   if (taken > 0 && endpoint.stream.wants_explicit()) [[unlikely]] mark_busy(endpoint);

@@ -5,7 +5,7 @@ namespace overlap::ring {
 
 /// A message has come from this peer: shall it get a ring, and which one has to leave for it?
 void Transport::note_traffic(Endpoint& endpoint, Channel channel) {
-  if (!tunables.rings || finalizing_) return;
+  if (!tunables.rings || finalizing_ || !can_send(endpoint)) return;
   const PollingSet::Change change = polling_.on_message(endpoint.number, channel);
   if (change.remove != PollingSet::none) [[unlikely]] {
     Endpoint& leaving = *endpoints_[change.remove];
@@ -49,9 +49,12 @@ bool Transport::open_incoming(Endpoint& endpoint) {
   return true;
 }
 
-/// The sender has put its last message into our half, and we have taken it.
+/// The sender has put its last message into our half, and we have taken it. A callback that is still at one of its slots ends it later.
 void Transport::end_incoming(Endpoint& endpoint) noexcept {
-  if (endpoint.in == nullptr) return;
+  if (endpoint.in != nullptr && endpoint.in->ring.drained()) close_incoming(endpoint);
+}
+
+void Transport::close_incoming(Endpoint& endpoint) noexcept {
   const std::uint32_t area = endpoint.in->area;
   device_->deregister_memory(endpoint.in->region);
   polling_.removed(endpoint.number);

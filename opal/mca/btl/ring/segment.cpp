@@ -1,5 +1,5 @@
 // Segments in /dev/shm: making, locking, and clearing away what crashed jobs have left.
-#include "btl_ring_segment.hpp"
+#include "segment.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
