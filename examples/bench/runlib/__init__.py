@@ -1,0 +1,1 @@
+"""What run.py is made of: catalogue, runner, results, figures, plots, facts about the machine."""

@@ -1,0 +1,41 @@
+"""What must be known about a figure: machine, versions, parameters."""
+import datetime
+import os
+import platform
+import re
+import subprocess
+
+from .runner import COMPONENT_PATH, ROOT, socket_options
+from .text import read_first
+
+
+def machine(options):
+    """What must be known about a figure: machine, versions, parameters."""
+    cpu = next((l.split(":", 1)[1].strip() for l in read_first("/proc/cpuinfo").splitlines() if l.startswith("model name")), "?")
+    version = subprocess.run(["ompi_info", "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
+    commit = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True,
+                            check=False).stdout.strip()
+    release = dict(re.findall(r'^(\w+)="?([^"\n]*)', read_first("/etc/os-release"), re.M)).get("PRETTY_NAME", "?")
+    facts = {
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "machine": f"{cpu}, {len(os.sched_getaffinity(0))} cores",
+        "system": f"{release}, Linux {platform.release()}",
+        "Open MPI": version,
+        "commit": commit or "?",
+        "load at start": " ".join(f"{l:.2f}" for l in os.getloadavg()),
+        "pairs": str(options.pairs),
+        "transports": " ".join(options.transports),
+    }
+    for name, arguments in options.variants.items():
+        facts[f"variant {name}"] = arguments
+    if "tcp" in options.transports:
+        facts["tcp, all variants"] = " ".join(socket_options()) or "(no options: rmem_max or wmem_max below 1 MiB)"
+    if "nodes" in options.transports:
+        facts["nodes"] = f"{options.node_count} network namespaces, {options.rate} each (tbf), tcp_rmem and tcp_wmem start at 4 MiB"
+    if COMPONENT_PATH in os.environ:
+        facts["components from"] = os.environ[COMPONENT_PATH]
+    if options.nice:
+        facts["nice, all variants"] = str(options.nice)
+    if options.mpirun:
+        facts["mpirun, all variants"] = options.mpirun
+    return facts

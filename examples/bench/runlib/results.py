@@ -1,0 +1,113 @@
+"""What was measured, and the tables that say it."""
+import csv
+import statistics
+from dataclasses import dataclass, field
+
+from .catalogue import METRICS, WITH_X
+from .text import number, size_text
+
+
+@dataclass
+class Series:
+    """All runs of one variant for one measured value."""
+    unit: str = ""
+    medians: dict = field(default_factory=dict)  # pair -> median of its samples
+    p99s: dict = field(default_factory=dict)
+
+    def median(self):
+        return statistics.median(self.medians.values())
+
+
+class Results:
+    """Rows of every run, and what the tables say about them."""
+
+    columns = ["transport", "benchmark", "case", "bytes", "x", "metric", "unit", "variant", "pair", "samples", "median", "p10",
+               "p90", "p99", "min", "max"]
+
+    def __init__(self):
+        self.rows = []
+        self.series = {}
+        self.steps = {}
+
+    def add(self, transport, variant, pair, row):
+        benchmark, case, size, x, metric, unit, samples, *values = row
+        self.rows.append([transport, benchmark, case, size, x, metric, unit, variant, pair, samples, *values])
+        key = (transport, benchmark, case, int(size), metric, self.step(transport, benchmark, case, variant, pair, x))
+        series = self.series.setdefault(key, {}).setdefault(variant, Series(unit))
+        series.medians[pair] = float(values[0])
+        series.p99s[pair] = float(values[3])
+
+    def step(self, transport, benchmark, case, variant, pair, x):
+        """What the values of several runs have in common: x, but for `progress`, whose delays follow the measured transfer, the step."""
+        if benchmark != "progress":
+            return float(x)
+        seen = self.steps.setdefault((transport, case, variant, pair), [])
+        if x not in seen:
+            seen.append(x)
+        return seen.index(x) / 4
+
+    def write_csv(self, path):
+        with open(path, "w", newline="") as out:
+            writer = csv.writer(out)
+            writer.writerow(self.columns)
+            writer.writerows(self.rows)
+
+    def brief(self, variants):
+        """The table for the screen: medians only."""
+        header = ["where", "what", "size", "unit"] + variants + [f"{v} vs {variants[0]}" for v in variants[1:]]
+        lines = []
+        for (transport, benchmark, case, size, metric, x), by_variant in self.series.items():
+            if metric not in METRICS:
+                continue
+            unit = next(iter(by_variant.values())).unit
+            label = size_text(size) + (", " + x_text(benchmark, x) if benchmark in WITH_X else "")
+            line = [transport, f"{metric} {case}" if case != "-" else f"{benchmark} {metric}", label, unit]
+            line += [number(by_variant[v].median()) if v in by_variant else "-" for v in variants]
+            line += [compare(by_variant.get(variants[0]), by_variant.get(v), unit)[0] for v in variants[1:]]
+            lines.append(line)
+        return header, lines
+
+    def table(self, variants):
+        """Rows of text: one per measured value, with every variant and the ratio or difference to the first."""
+        base = variants[0]
+        header = ["transport", "benchmark", "case", "size", "metric", "unit"]
+        for variant in variants:
+            header += [variant, "min..max", "p99"]
+        for variant in variants[1:]:
+            header += [f"{variant} vs {base}", "min..max"]
+        lines = []
+        for (transport, benchmark, case, size, metric, x), by_variant in self.series.items():
+            if metric not in METRICS:
+                continue
+            unit = next(iter(by_variant.values())).unit
+            label = size_text(size) + (", " + x_text(benchmark, x) if benchmark in WITH_X else "")
+            line = [transport, benchmark, case, label, metric, unit]
+            for variant in variants:
+                s = by_variant.get(variant)
+                if s is None:
+                    line += ["-", "-", "-"]
+                    continue
+                line += [number(s.median()), f"{number(min(s.medians.values()))}..{number(max(s.medians.values()))}",
+                         number(statistics.median(s.p99s.values()))]
+            for variant in variants[1:]:
+                line += compare(by_variant.get(base), by_variant.get(variant), unit)
+            lines.append(line)
+        return header, lines
+
+
+def x_text(benchmark, x):
+    return f"{x:.2f} transfers" if benchmark == "progress" else WITH_X[benchmark].format(x)
+
+
+def compare(base, other, unit):
+    """Ratio to the base, pair by pair; for percentages the difference in points."""
+    if base is None or other is None:
+        return ["-", "-"]
+    common = sorted(set(base.medians) & set(other.medians))
+    if unit == "%":
+        values = [other.medians[p] - base.medians[p] for p in common]
+        text = [f"{v:+.1f} pt" for v in (statistics.median(values), min(values), max(values))] if values else []
+    else:
+        values = [other.medians[p] / base.medians[p] for p in common if base.medians[p] > 0]
+        text = [f"{v:.3f}" for v in (statistics.median(values), min(values), max(values))] if values else []
+    return [text[0], f"{text[1]}..{text[2]}"] if text else ["-", "-"]
