@@ -2,7 +2,6 @@
 // (P2.4, P2.5, P2.6).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "receive_ring.hpp"
@@ -44,6 +43,10 @@ class Stream {
  public:
   using RingState = ring::RingState;
   using Noted = ring::Noted;
+
+  Stream() = default;
+  /// @param first_sequence  the same on both sides
+  explicit Stream(std::uint32_t first_sequence) : next_sequence_(first_sequence), expected_(first_sequence) {}
 
   // --- Sending
 

@@ -74,9 +74,11 @@ class UseTable {
   };
   static_assert(sizeof(Entry) == 16);
 
-  /// Multiplicative: the upper bits of the product depend on all bits of the address, also where the lower ones are always 0.
+  /// Multiplicative. The number of the page is folded into the place in the page first: of addresses that differ by a multiple of a
+  /// large power of two, the product alone puts many into one bucket (use_table_test.cpp tries such strides).
   [[nodiscard]] std::size_t bucket_of(const void* address) const noexcept {
-    return reinterpret_cast<std::uintptr_t>(address) * std::uint64_t{0x9e3779b97f4a7c15} >> shift_;
+    const std::uint64_t number = reinterpret_cast<std::uintptr_t>(address);
+    return (number ^ number >> 12U) * std::uint64_t{0x9e3779b97f4a7c15} >> shift_;
   }
   [[nodiscard]] std::uint32_t find(const void* address) const noexcept {
     std::uint32_t next = buckets_.get()[bucket_of(address)];  // one more than an index, so that calloc's 0 means none
