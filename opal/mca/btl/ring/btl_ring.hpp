@@ -192,6 +192,14 @@ struct Pieces {
   void copy_to(std::byte* out) const noexcept;
 };
 
+/// What two processes must have in common to reach each other.
+struct Network {
+  fabric_choice fabric = fabric_choice::auto_;
+  std::uint64_t domain = 0;  ///< soft: of which device process
+
+  friend bool operator==(const Network&, const Network&) = default;
+};
+
 /// What a completion belongs to: the low three bits of a work request's id.
 enum class IdKind : std::uint8_t { ring_write, channel_send, in_place, bulk, receive };
 
@@ -201,7 +209,7 @@ enum class IdKind : std::uint8_t { ring_write, channel_send, in_place, bulk, rec
 class Transport {
  public:
   /// @throws fabric::Error, std::runtime_error  one sentence for users
-  Transport(std::unique_ptr<fabric::Device> device, fabric_choice fabric);
+  Transport(std::unique_ptr<fabric::Device> device, const Network& network);
   ~Transport();
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
@@ -310,7 +318,7 @@ class Transport {
   void make_scratch();
 
   std::unique_ptr<fabric::Device> device_;
-  fabric_choice fabric_;
+  Network network_;
   std::unique_ptr<fabric::CompletionQueue> completions_;
   std::unique_ptr<fabric::ReceiveQueue> receives_;
   std::unique_ptr<Segment> segment_;

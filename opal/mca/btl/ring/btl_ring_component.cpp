@@ -63,8 +63,9 @@ fabric::SoftOptions soft_options() {
   options.latency_ns = tunables.soft_latency;
   options.message_ns = tunables.soft_message;
   options.node = soft_node();
-  // Jobs do not share links unless they are told to.
-  options.domain = tunables.soft_domain != nullptr && *tunables.soft_domain != 0 ? tunables.soft_domain : "job" + std::to_string(OPAL_PROC_MY_NAME.jobid);
+  // What one mpirun has started, spawned processes too, shares a device; other jobs do not, unless they are told to.
+  options.domain = tunables.soft_domain != nullptr && *tunables.soft_domain != 0 ? tunables.soft_domain
+                                                                                  : "job" + std::to_string(OPAL_PROC_MY_NAME.jobid >> 16U);
   return options;
 }
 
@@ -76,12 +77,16 @@ bool asked_for() noexcept {
 }
 
 /// Open what the tunables ask for. @returns nullptr: there is none, and nobody has asked for it
-std::unique_ptr<fabric::Device> open_fabric(fabric_choice& chosen) {
-  chosen = tunables.fabric;
-  if (chosen == fabric_choice::soft) return fabric::open_soft(soft_options());
+std::unique_ptr<fabric::Device> open_fabric(Network& network) {
+  network.fabric = tunables.fabric;
+  if (network.fabric == fabric_choice::soft) {
+    const fabric::SoftOptions options = soft_options();
+    network.domain = std::hash<std::string>()(options.domain);
+    return fabric::open_soft(options);
+  }
   const fabric::VerbsOptions options = verbs_options();
-  if (chosen == fabric_choice::verbs) return fabric::open_verbs(options);
-  chosen = fabric_choice::verbs;
+  if (network.fabric == fabric_choice::verbs) return fabric::open_verbs(options);
+  network.fabric = fabric_choice::verbs;
   std::string why;
   if (fabric::find_verbs(options, why)) return fabric::open_verbs(options);
   if (asked_for()) {
@@ -94,10 +99,10 @@ std::unique_ptr<fabric::Device> open_fabric(fabric_choice& chosen) {
 mca_btl_base_module_t** component_init(int* count, bool, bool) noexcept {
   *count = 0;
   try {
-    fabric_choice chosen = tunables.fabric;
-    std::unique_ptr<fabric::Device> device = open_fabric(chosen);
+    Network network;
+    std::unique_ptr<fabric::Device> device = open_fabric(network);
     if (device == nullptr) return nullptr;
-    transport = new Transport(std::move(device), chosen);
+    transport = new Transport(std::move(device), network);
     ring_module.base.btl_component = &mca_btl_ring_component;
     fill_module(ring_module.base, *transport);
     if (publish(self(), transport->address_bytes()) != OPAL_SUCCESS) throw std::runtime_error("btl/ring cannot publish its address");

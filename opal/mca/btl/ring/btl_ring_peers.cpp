@@ -11,10 +11,11 @@ extern "C" OVERLAP_EXPORT mca_btl_base_component_t mca_btl_ring_component;
 /// What a process tells all others at the start.
 struct Published {
   std::uint16_t version = layout_version;
-  std::uint16_t fabric = 0;  ///< fabric_choice: processes with different ones do not reach each other
+  std::uint16_t zero = 0;
   std::uint32_t address_bytes = 0;
+  Network network;
 };
-static_assert(sizeof(Published) == 8);
+static_assert(sizeof(Published) == 24);
 
 constexpr std::uint32_t round_to_lines(std::uint32_t bytes) noexcept { return (bytes + line_bytes - 1) / line_bytes * line_bytes; }
 
@@ -41,8 +42,8 @@ std::unique_ptr<std::byte[], void (*)(std::byte*)> allocate_lines(std::size_t by
   return {memory, [](std::byte* p) { std::free(p); }};
 }
 
-Transport::Transport(std::unique_ptr<fabric::Device> device, fabric_choice fabric)
-    : device_(std::move(device)), fabric_(fabric), slot_bytes_(round_to_lines(tunables.slot_bytes)),
+Transport::Transport(std::unique_ptr<fabric::Device> device, const Network& network)
+    : device_(std::move(device)), network_(network), slot_bytes_(round_to_lines(tunables.slot_bytes)),
       channel_bytes_(round_to_lines(tunables.channel_bytes)), send_memory_(nullptr, [](std::byte*) {}), scratch_(nullptr, [](std::byte*) {}),
       polling_(tunables.polling_set, policy(), order(), tunables.polling_review) {
   remove_stale_segments();
@@ -85,7 +86,7 @@ Transport::~Transport() {
 std::vector<std::byte> Transport::address_bytes() const {
   const fabric::Address address = device_->address();
   Published published;
-  published.fabric = static_cast<std::uint16_t>(fabric_);
+  published.network = network_;
   published.address_bytes = address.size_bytes;
   std::vector<std::byte> bytes(sizeof published + address.size_bytes);
   std::memcpy(bytes.data(), &published, sizeof published);
@@ -100,8 +101,7 @@ Endpoint* Transport::endpoint(opal_proc_t& proc) {
   Published published;
   if (bytes.size() < sizeof published) return nullptr;
   std::memcpy(&published, bytes.data(), sizeof published);
-  if (published.version != layout_version || published.fabric != static_cast<std::uint16_t>(fabric_) ||
-      bytes.size() != sizeof published + published.address_bytes || published.address_bytes > fabric::address_max_bytes) {
+  if (published.version != layout_version || published.network != network_ || bytes.size() != sizeof published + published.address_bytes || published.address_bytes > fabric::address_max_bytes) {
     return nullptr;
   }
   auto made = std::make_unique<Endpoint>(proc, static_cast<std::uint32_t>(endpoints_.size()), tunables.send_queue);

@@ -45,6 +45,7 @@ bool Transport::open_incoming(Endpoint& endpoint) {
   endpoint.in->ring.publish_head(&segment_->area(area).head);
   segment_->open(area, endpoint.number);
   polling_.added(endpoint.number, &endpoint.in->ring);
+  want(endpoint.bulk);  // before the first large transfer, which would have to wait for it
   ++counters().rings_opened;
   return true;
 }
