@@ -89,9 +89,12 @@ TEST_CASE("Wire: a header is refused for each thing that can be wrong with it") 
 TEST_CASE("Wire: a ring_open is refused when the ring cannot be") {
   const ControlBody good{control_kind::ring_open, 5, 2048, 1, 64};
   CHECK(find_fault(good) == nullptr);
-  CHECK(find_fault(ControlBody{}) == nullptr);
-  for (const ControlBody& bad : {ControlBody{0, 5, 2048, 1, 64}, ControlBody{3, 5, 2048, 1, 64}, ControlBody{2, 0, 2048, 1, 64},
-                                 ControlBody{2, 5, 0, 1, 64}, ControlBody{2, 5, 100, 1, 64}, ControlBody{2, 5, 2048, 1, 8}}) {
+  for (const std::uint32_t kind : {control_kind::credits_only, control_kind::ring_declined, control_kind::goodbye}) {
+    CHECK(find_fault(ControlBody{.kind = kind}) == nullptr);
+  }
+  constexpr std::uint32_t unknown = control_kind::goodbye + 1;
+  for (const ControlBody& bad : {ControlBody{0, 5, 2048, 1, 64}, ControlBody{unknown, 5, 2048, 1, 64}, ControlBody{2, 0, 2048, 1, 64}, ControlBody{2, 5, 0, 1, 64},
+                                 ControlBody{2, 5, 100, 1, 64}, ControlBody{2, 5, 2048, 1, 8}}) {
     CHECK(find_fault(bad) != nullptr);
   }
 }
