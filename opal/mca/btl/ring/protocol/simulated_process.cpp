@@ -119,7 +119,7 @@ void Process::message_arrived(std::uint32_t from, ChannelMessage message) {
     take_from_channel(from, message);
   } else {
     ++tally_.held;
-    require(peer.held.try_push(std::move(message)), "there is memory");
+    peer.held.push_back(std::move(message));
   }
   drain(from);
 }
@@ -146,7 +146,7 @@ std::uint32_t Process::drain(std::uint32_t from) {
     }
     if (peer.held.empty() || !peer.stream.is_next(peer.held.front().header)) return messages;
     const ChannelMessage message = std::move(peer.held.front());
-    peer.held.pop();
+    peer.held.pop_front();
     take_from_channel(from, message);
     ++messages;
   }

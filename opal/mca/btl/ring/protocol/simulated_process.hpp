@@ -1,11 +1,10 @@
 // The plainest code that can use the protocol as btl/ring does, for one process of a simulation.
 #pragma once
 
+#include <deque>
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "hold_queue.hpp"
 #include "polling_set.hpp"
 #include "simulated_network.hpp"
 #include "stream.hpp"
@@ -88,7 +87,7 @@ class Process {
     MemoryHandle remote;  ///< the peer's receive ring
     std::shared_ptr<ReceiveRing> receive_ring;
     MemoryHandle receive_memory;
-    HoldQueue<ChannelMessage> held;
+    std::deque<ChannelMessage> held;  ///< came before their turn
     std::uint64_t sent = 0;
     std::uint64_t received = 0;
     std::uint64_t unordered_sent = 0;

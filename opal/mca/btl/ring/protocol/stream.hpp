@@ -30,7 +30,7 @@ enum class RingState : std::uint8_t { none, open, closing };
 /// Life of a ring, owned by the receiver of its messages:
 ///
 ///   receiver                                            sender
-///   ring_opened(), then at once a ring_open message     attach_send_ring(), or not (no memory): nothing comes through it then
+///   ring_opened() and at once a ring_open message       attach_send_ring(), or not (no memory): nothing comes through it then
 ///   open: credits ride                                  route() says ring
 ///   close_ring()
 ///   closing: close_ring rides on the next message,      accept() -> send_ring_ended: route() says send_receive, the slots go when
@@ -117,8 +117,8 @@ class Stream {
 
   // --- Ring control, at the ring's receiver
 
-  /// A ring has been made. The next header taken must be that of the ring_open message: the peer has to learn of it before anything
-  /// that is said about it. Needs ring_state() none.
+  /// A ring has been made. Call it next to next_header() of the ring_open message, right before or right after: the peer has to learn
+  /// of the ring before anything that is said about it. Needs ring_state() none.
   void ring_opened(ReceiveRing* ring) noexcept {
     ring_state_ = RingState::open;
     attach_receive_ring(ring);
