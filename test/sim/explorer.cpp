@@ -24,7 +24,14 @@ struct HashOf {
 
 /// What can happen next.
 struct Option {
-  enum class What : std::uint8_t { call, deliver, finish };
+  enum class What : std::uint8_t {
+    call,
+    deliver,
+    deliver_chained,  ///< a DONE behind its data: no order to other messages, whatever the network keeps
+    post,             ///< the last piece of a stalled transfer
+    move,             ///< the data of a transfer with a chained DONE; its poster does not know yet
+    finish,           ///< the poster learns of the end; without a chained DONE the data moves at this time too
+  };
   What what = What::call;
   int rank = 0;          ///< whose call, or who receives, or whose transfer
   std::size_t index = 0; ///< message or transfer in its list
@@ -54,7 +61,16 @@ class World final : public Network {
         if (!blocked) out.push_back({Option::What::deliver, to, i});
       }
     }
-    for (std::size_t i = 0; i < jobs_.size(); ++i) out.push_back({Option::What::finish, jobs_[i].job.rank, i});
+    for (int to = 0; to < 2; ++to) {
+      for (std::size_t i = 0; i < chained_[to].size(); ++i) out.push_back({Option::What::deliver_chained, to, i});
+    }
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      const Running& running = jobs_[i];
+      const auto what = running.job.stalled                               ? Option::What::post
+                        : running.job.chained.empty() || running.has_moved ? Option::What::finish
+                                                                           : Option::What::move;
+      out.push_back({what, running.job.rank, i});
+    }
   }
 
   void take(const Option& option) {
@@ -68,12 +84,38 @@ class World final : public Network {
         process(option.rank).deliver(flying.message);
         break;
       }
+      case Option::What::deliver_chained: {
+        auto& queue = chained_[option.rank];
+        const Flying flying = std::move(queue[option.index]);
+        queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(option.index));
+        note(option.rank, 0x4000 + flying.number);
+        process(option.rank).deliver(flying.message);
+        break;
+      }
+      case Option::What::post: {
+        Running running = std::move(jobs_[option.index]);  // posting may start more
+        jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(option.index));
+        note(option.rank, 0x3000 + running.number);
+        process(option.rank).go_on_posting(running.job);
+        jobs_.push_back(std::move(running));
+        break;
+      }
+      case Option::What::move: {
+        Running& running = jobs_[option.index];
+        moved_[option.rank] |= std::uint64_t{1} << running.number;  // no input of its poster's
+        running.has_moved = true;
+        running.moved = process(option.rank).move_data(running.job);
+        if (!running.moved) break;
+        const Message& done = running.job.chained.front();
+        chained_[done.to].push_back({done, running.number});
+        break;
+      }
       case Option::What::finish: {
-        const Running running = jobs_[option.index];
+        const Running running = std::move(jobs_[option.index]);
         jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(option.index));
         note(option.rank, 0x2000 + running.number);
         Process& owner = process(option.rank);
-        owner.notice(running.job, owner.move_data(running.job));
+        owner.notice(running.job, running.has_moved ? running.moved : owner.move_data(running.job));
         break;
       }
     }
@@ -83,6 +125,8 @@ class World final : public Network {
     Hash128 both = history_[0];
     both.mix(history_[1].a);
     both.mix(history_[1].b);
+    both.mix(moved_[0]);
+    both.mix(moved_[1]);
     return both;
   }
 
@@ -95,19 +139,31 @@ class World final : public Network {
         const std::string text = speculative::describe(message.bytes);
         return who + "<-" + text.substr(0, text.find(' '));
       }
+      case Option::What::deliver_chained: return who + "<-chained-DONE";
+      case Option::What::post: return who + ":posts-the-rest";
+      case Option::What::move: return who + ":data-moves";
       case Option::What::finish: return who + ":transfer-ends";
     }
     return {};
   }
 
   void check_end();
+  /// The job has ended by break_off: what is complete is right.
+  void check_broken();
 
   // Network
   void transmit(Message message) override {
     const int to = message.to;
     in_flight_[to].push_back({std::move(message), sent_[to]++});
   }
-  void start(Job job) override { jobs_.push_back({job, started_[job.rank]++}); }
+  void start(Job job) override {
+    const std::uint64_t number = started_[job.rank]++;
+    if (test_.fault == Fault::chained_ahead) {
+      for (Message& done : job.chained) chained_[done.to].push_back({std::move(done), number});
+      job.chained.clear();
+    }
+    jobs_.push_back({std::move(job), number});
+  }
   Process& process(int rank) override { return *processes_[rank]; }
 
  private:
@@ -118,6 +174,8 @@ class World final : public Network {
   struct Running {
     Job job;
     std::uint64_t number;
+    bool has_moved = false;
+    bool moved = false;  ///< what became of it
   };
 
   void note(int rank, std::uint64_t input) noexcept { history_[rank].mix(input); }
@@ -143,13 +201,15 @@ class World final : public Network {
     }
   }
 
-  void check_matching(int sender);
+  void check_matching(int sender, bool broken);
 
   const Case& test_;
   std::optional<Process> processes_[2];
   std::size_t next_call_[2] = {};
   std::vector<Receive*> by_call_[2];
   std::deque<Flying> in_flight_[2];
+  std::deque<Flying> chained_[2];
+  std::uint64_t moved_[2] = {};  ///< [rank] bit per transfer
   std::vector<Running> jobs_;
   std::uint64_t sent_[2] = {};
   std::uint64_t started_[2] = {};
@@ -158,7 +218,7 @@ class World final : public Network {
 
 /// The reference: what MPI says, from the two programs alone. Receives in the order of posting (a matched probe that found something
 /// posts where it stands; a cancelled receive never existed), sends in program order, each pair one to one.
-void World::check_matching(int sender) {
+void World::check_matching(int sender, bool broken) {
   Process& from = process(sender);
   Process& to = process(1 - sender);
   std::vector<Send*> unmatched;
@@ -176,8 +236,9 @@ void World::check_matching(int sender) {
     }
     const Send& send = *unmatched[i];
     unmatched.erase(unmatched.begin() + static_cast<std::ptrdiff_t>(i));
+    if (broken && !receive.complete) continue;
     if (!receive.complete) throw Violation("deadlock: receive " + std::to_string(receive.index) + " never completed");
-    if (!send.complete) throw Violation("deadlock: send " + std::to_string(send.id) + " never completed");
+    if (!broken && !send.complete) throw Violation("deadlock: send " + std::to_string(send.id) + " never completed");
     if (receive.matched_source != sender || receive.matched_tag != send.tag || receive.length_bytes != send.data.size()) {
       throw Violation("receive " + std::to_string(receive.index) + " reports another message than MPI gives it");
     }
@@ -185,6 +246,7 @@ void World::check_matching(int sender) {
       if (receive.buffer[b] != send.data[b]) throw Violation("receive " + std::to_string(receive.index) + " has wrong bytes");
     }
   }
+  if (broken) return;
   std::size_t open_sends = 0;
   for (Send* send : unmatched) {
     if (send->mode == SendMode::eager) continue;
@@ -213,7 +275,14 @@ void World::check_matching(int sender) {
 
 void World::check_end() {
   for (int rank = 0; rank < 2; ++rank) {
-    check_matching(rank);
+    check_matching(rank, false);
+    process(rank).check_buffers();
+  }
+}
+
+void World::check_broken() {
+  for (int rank = 0; rank < 2; ++rank) {
+    check_matching(rank, true);
     process(rank).check_buffers();
   }
 }
@@ -228,6 +297,7 @@ void add(Counters& sum, const Counters& one) {
   sum.rts_sent += one.rts_sent;
   sum.rtr_ack_sent += one.rtr_ack_sent;
   sum.rts_ack_sent += one.rts_ack_sent;
+  sum.done_chained += one.done_chained;
   sum.revoke_sent += one.revoke_sent;
   sum.eager_flag_stops += one.eager_flag_stops;
   sum.eager_flag_resumes += one.eager_flag_resumes;
@@ -300,9 +370,14 @@ Verdict explore(const Case& test, std::uint64_t states_max) {
           break;
         }
         if (depth == path.size()) path.push_back({0, static_cast<std::uint32_t>(options.size())});
-        world.take(options[path[depth].choice]);
-        ++depth;
         ++verdict.steps;
+        try {
+          world.take(options[path[depth++].choice]);
+        } catch (const Broken&) {
+          world.check_broken();
+          ++verdict.breaks;
+          break;
+        }
       }
     } catch (const Violation& violation) {
       verdict.violation = violation.what();
@@ -315,7 +390,7 @@ Verdict explore(const Case& test, std::uint64_t states_max) {
         verdict.story += again.tell(options[branch.choice]);
         try {
           again.take(options[branch.choice]);
-        } catch (const Violation&) {
+        } catch (const std::runtime_error&) {
           break;
         }
       }
@@ -332,10 +407,12 @@ Verdict explore(const Case& test, std::uint64_t states_max) {
 std::string describe(const Case& test) {
   static const char* const modes[] = {"eager", "sync", "rendezvous"};
   static const char* const writes[] = {"at once", "later", "refused", "fails later", "none"};
+  static const char* const chains[] = {"not chained", "chained", "chained after a stall"};
   static const char* const orders[] = {"kept", "per stream", "none"};
   std::string text = test.policy == HazardPolicy::eager_flag ? "eager_flag" : "envelope_sequence";
   text += std::string(test.transport.reads ? ", reads" : ", no reads") + ", writes " +
-          writes[static_cast<std::size_t>(test.transport.write)] + ", order " + orders[static_cast<std::size_t>(test.order)];
+          writes[static_cast<std::size_t>(test.transport.write)] + ", DONE " + chains[static_cast<std::size_t>(test.transport.chain)] + ", order " +
+          orders[static_cast<std::size_t>(test.order)];
   for (int rank = 0; rank < 2; ++rank) {
     text += rank == 0 ? "; P0:" : "; P1:";
     for (const Call& call : test.programs[rank]) {

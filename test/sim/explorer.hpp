@@ -63,6 +63,7 @@ struct Verdict {
   std::uint64_t states = 0;
   std::uint64_t steps = 0;    ///< executed, replays included
   std::uint64_t ends = 0;     ///< end states reached
+  std::uint64_t breaks = 0;   ///< and ends of the job by Action::Kind::break_off
   Counters counters[2];       ///< sums over all end states
 
   [[nodiscard]] bool holds() const noexcept { return violation.empty(); }

@@ -18,6 +18,7 @@ constexpr HazardPolicy both_policies[] = {HazardPolicy::envelope_sequence, Hazar
 constexpr Order all_orders[] = {Order::kept, Order::streams, Order::none};
 constexpr Transport::Write all_writes[] = {Transport::Write::at_once, Transport::Write::later, Transport::Write::refused,
                                            Transport::Write::fails_later, Transport::Write::none};
+constexpr Transport::Chain both_chains[] = {Transport::Chain::at_once, Transport::Chain::after_stall};
 
 bool long_grade() {
   const char* grade = std::getenv("OVERLAP_EXPLORE");
@@ -31,11 +32,14 @@ struct Tally {
   std::uint64_t states = 0;
   std::uint64_t ends = 0;
   std::uint64_t used = 0;
+  std::uint64_t chained = 0;
+  std::uint64_t breaks = 0;
 
   explicit Tally(const char* name) : what(name) {}
   ~Tally() {
-    std::printf("%s: %llu cases, %llu states, %llu end states, %llu RTRs used\n", what, static_cast<unsigned long long>(cases),
-                static_cast<unsigned long long>(states), static_cast<unsigned long long>(ends), static_cast<unsigned long long>(used));
+    std::printf("%s: %llu cases, %llu states, %llu end states, %llu RTRs used, %llu DONEs chained\n", what,
+                static_cast<unsigned long long>(cases), static_cast<unsigned long long>(states), static_cast<unsigned long long>(ends),
+                static_cast<unsigned long long>(used), static_cast<unsigned long long>(chained));
     std::fflush(stdout);
   }
   void must_hold(const Case& test) {
@@ -44,6 +48,8 @@ struct Tally {
     states += verdict.states;
     ends += verdict.ends;
     used += verdict.counters[0].rtr_used + verdict.counters[1].rtr_used;
+    chained += verdict.counters[0].done_chained + verdict.counters[1].done_chained;
+    breaks += verdict.breaks;
     if (verdict.holds()) return;
     FAIL_CHECK(describe(test) << "\n  " << verdict.violation << "\n " << verdict.story);
   }
@@ -269,6 +275,76 @@ TEST_CASE("Explorer: empty messages by rendezvous (P1.10)") {
   }
 }
 
+TEST_CASE("Explorer: DONE chained behind the data, every 2 sends x 2 receives (P1.2, P1.3)") {
+  Tally tally("chained 2 x 2");
+  std::uint64_t number = 0;
+  for (const HazardPolicy policy : both_policies) {
+    for_each_program(kinds_of_send(), 2, [&](const Program& sends) {
+      for_each_program(kinds_of_receive(), 2, [&](const Program& receives) {
+        Case test = make_case(policy, sends, receives);
+        for (const Transport::Chain chain : both_chains) {
+          for (const bool reads : {true, false}) {
+            for (const Order order : all_orders) {
+              if (!long_grade() && ++number % 37 != 0) continue;
+              test.order = order;
+              test.transport = {reads, Transport::Write::later, 4, chain};
+              tally.must_hold(test);
+            }
+          }
+        }
+      });
+    });
+  }
+  CHECK(tally.chained > 0);
+  CHECK(tally.breaks == 0);
+}
+
+TEST_CASE("Explorer: DONE chained behind the data, 3 sends x 3 receives, cancels, both directions (P1.2, P1.3, P1.6, P1.7)") {
+  Tally tally("chained 3 x 3");
+  std::uint64_t number = 0;
+  for (const HazardPolicy policy : both_policies) {
+    for (const Transport::Chain chain : both_chains) {
+      const auto run = [&](Program sends, Program receives, Order order) {
+        Case test = make_case(policy, std::move(sends), std::move(receives));
+        test.order = order;
+        test.transport = {true, Transport::Write::later, 4, chain};
+        tally.must_hold(test);
+      };
+      for_each_program({eager(), rendezvous()}, 3, [&](const Program& sends) {
+        for_each_program({receive_large(5, 6), receive_small(), receive_any_tag()}, 3, [&](const Program& receives) {
+          // Each chained transfer has four steps that others fall between: three of them take minutes.
+          const bool large = sends[0].mode == sends[1].mode && sends[1].mode == sends[2].mode;
+          if (!long_grade() && (large || ++number % 61 != 0)) return;
+          run(sends, receives, Order::kept);
+        });
+      });
+      for (const Order order : all_orders) {
+        if (!long_grade() && order != Order::kept) continue;
+        run({rendezvous(), rendezvous()}, {receive_large(), cancel(0)}, order);
+        run({eager(), rendezvous()}, {receive_large(), cancel(0), receive_large()}, order);
+        run({rendezvous(), rendezvous()}, {receive_large(), receive_large(), cancel(0)}, order);
+        run({receive_large(), rendezvous()}, {receive_large(), rendezvous()}, order);
+        run({rendezvous(5, 0), rendezvous()}, {improbe(), receive_large()}, order);
+      }
+    }
+  }
+  CHECK(tally.chained > 0);
+}
+
+TEST_CASE("Explorer: a write that fails with DONE behind it ends the job, and nothing has completed by it (P1.3)") {
+  Tally tally("chained and failing");
+  for (const HazardPolicy policy : both_policies) {
+    for (const Transport::Chain chain : both_chains) {
+      for (const bool reads : {true, false}) {
+        Case test = make_case(policy, {rendezvous(), eager(), rendezvous()}, {receive_large(), receive_large(), receive_large()});
+        test.transport = {reads, Transport::Write::fails_later, 4, chain};
+        tally.must_hold(test);
+      }
+    }
+  }
+  CHECK(tally.breaks > 0);
+}
+
 // Planted faults -------------------------------------------------------------------------------------------------------------
 
 namespace {
@@ -279,6 +355,7 @@ struct Planted {
   HazardPolicy policy;
   Program sends;
   Program receives;
+  Transport transport = {};
 };
 
 }  // namespace
@@ -286,6 +363,8 @@ struct Planted {
 TEST_CASE("Explorer: planted faults are noticed") {
   constexpr auto by_number = HazardPolicy::envelope_sequence;
   constexpr auto by_flag = HazardPolicy::eager_flag;
+  const Transport chained{.chain = Transport::Chain::at_once};
+  const Transport chained_writes{.reads = false, .chain = Transport::Chain::at_once};
   const std::vector<Planted> faults{
       {"no RTR-ACK (P1.6)", Fault::no_rtr_ack, by_number, {rendezvous(), rendezvous()}, {receive_large(), receive_large()}},
       {"no RTR-ACK (P1.6), paper's policy", Fault::no_rtr_ack, by_flag, {rendezvous(), rendezvous()}, {receive_large(), receive_large()}},
@@ -297,10 +376,13 @@ TEST_CASE("Explorer: planted faults are noticed") {
       {"stop-RTR lost (P1.8)", Fault::stop_rtr_lost, by_flag, {eager(), rendezvous()}, {receive_large(), receive_large()}},
       {"REVOKE not awaited (P1.7)", Fault::revoke_not_awaited, by_number, {rendezvous()}, {receive_large(), cancel(0)}},
       {"late RTR taken for a new one (P1.8)", Fault::late_rtr_taken_for_new, by_number, {eager(), rendezvous()}, {receive_large(), receive_large()}},
+      {"chained DONE before its write (P1.3)", Fault::chained_ahead, by_number, {rendezvous()}, {receive_large()}, chained_writes},
+      {"chained DONE before its read (P1.2)", Fault::chained_ahead, by_flag, {rendezvous()}, {receive_large()}, chained},
   };
   for (const Planted& planted : faults) {
     CAPTURE(planted.name);
     Case test = make_case(planted.policy, planted.sends, planted.receives);
+    test.transport = planted.transport;
     CHECK(explore(test).violation == "");
     test.fault = planted.fault;
     const Verdict verdict = explore(test);

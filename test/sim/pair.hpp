@@ -48,14 +48,38 @@ class Pair final : public Network {
     }
     throw Violation("no such message is on its way");
   }
-  bool finish_transfer() {
-    if (jobs_.empty()) return false;
-    const Job job = jobs_.front();
-    jobs_.pop_front();
-    process(job.rank).notice(job, process(job.rank).move_data(job));
+  /// The last piece of the oldest transfer, which has stalled, is posted.
+  bool go_on_posting() {
+    if (jobs_.empty() || !jobs_.front().stalled) return false;
+    process(jobs_.front().rank).go_on_posting(jobs_.front());
     return true;
   }
-  [[nodiscard]] bool quiet() const { return in_flight_.empty() && jobs_.empty(); }
+  /// The oldest transfer moves its data; a chained DONE follows. @returns  false when there is none
+  bool move_data() {
+    if (jobs_.empty()) return false;
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    if (job.stalled) process(job.rank).go_on_posting(job);
+    const bool moved = process(job.rank).move_data(job);
+    if (moved) {
+      for (Message& done : job.chained) in_flight_.push_back(std::move(done));
+    }
+    moved_.push_back({std::move(job), moved});
+    return true;
+  }
+  /// The process that started the oldest transfer that has moved learns of its end.
+  bool notice() {
+    if (moved_.empty()) return false;
+    const Moved ended = std::move(moved_.front());
+    moved_.pop_front();
+    process(ended.job.rank).notice(ended.job, ended.moved);
+    return true;
+  }
+  bool finish_transfer() {
+    if (moved_.empty() && !move_data()) return false;
+    return notice();
+  }
+  [[nodiscard]] bool quiet() const { return in_flight_.empty() && jobs_.empty() && moved_.empty(); }
   /// Deliver everything in order until nothing moves.
   void settle() {
     while (!quiet()) {
@@ -65,13 +89,18 @@ class Pair final : public Network {
   }
 
   void transmit(Message message) override { in_flight_.push_back(std::move(message)); }
-  void start(Job job) override { jobs_.push_back(job); }
+  void start(Job job) override { jobs_.push_back(std::move(job)); }
   Process& process(int rank) override { return *processes_[rank]; }
 
  private:
+  struct Moved {
+    Job job;
+    bool moved;
+  };
   std::optional<Process> processes_[2];
   std::deque<Message> in_flight_;
   std::deque<Job> jobs_;
+  std::deque<Moved> moved_;
   int last_id_ = 0;
 };
 

@@ -280,6 +280,31 @@ bool Process::move_data(const Job& job) {
   return false;
 }
 
+/// Start a transfer whose end comes later.
+void Process::begin(Job job) {
+  job.stalled = transport_.chain == Transport::Chain::after_stall;
+  if (transport_.chain == Transport::Chain::at_once) {
+    chain(job);
+  } else if (job.kind == Job::Kind::write) {
+    protocol_.write_posted(*job.send);
+  }
+  network_.start(std::move(job));
+}
+
+void Process::go_on_posting(Job& job) {
+  job.stalled = false;
+  chain(job);
+  perform_actions();
+}
+
+/// Post DONE behind a transfer.
+void Process::chain(Job& job) {
+  const bool write = job.kind == Job::Kind::write;
+  const int to = write ? job.send->peer->rank : job.receive->matched_source;
+  job.chained.push_back({rank_, to, -1, 0, bytes_of(write ? Protocol::done_behind(*job.send) : Protocol::done_behind(*job.receive))});
+  write ? protocol_.write_chained(*job.send) : protocol_.read_chained(*job.receive);
+}
+
 void Process::notice(const Job& job, bool moved) {
   switch (job.kind) {
     case Job::Kind::read: protocol_.read_done(*job.receive); break;
@@ -306,29 +331,26 @@ void Process::perform(const Action& action) {
     case Action::Kind::control: control(action); break;
     case Action::Kind::read:
       if (transport_.reads && action.receive->source_memory.accessible) {
-        network_.start({Job::Kind::read, rank_, nullptr, action.receive});
+        begin({Job::Kind::read, rank_, nullptr, action.receive, false, {}});
       } else {
         protocol_.read_refused(*action.receive);
       }
       break;
     case Action::Kind::write: {
-      const Job job{Job::Kind::write, rank_, action.send, nullptr};
+      const Job job{Job::Kind::write, rank_, action.send, nullptr, false, {}};
       switch (transport_.write) {
         case Transport::Write::at_once:
           move_data(job);
           protocol_.write_done(*action.send);
           break;
         case Transport::Write::later:
-        case Transport::Write::fails_later:
-          protocol_.write_posted(*action.send);
-          network_.start(job);
-          break;
+        case Transport::Write::fails_later: begin(job); break;
         case Transport::Write::refused:
         case Transport::Write::none: protocol_.write_refused(*action.send); break;
       }
       break;
     }
-    case Action::Kind::push: network_.start({Job::Kind::push, rank_, action.send, nullptr}); break;
+    case Action::Kind::push: network_.start({Job::Kind::push, rank_, action.send, nullptr, false, {}}); break;
     case Action::Kind::complete_send: {
       Send& send = send_of(*action.send);
       if (send.complete) throw Violation("a send completed twice");
@@ -338,6 +360,9 @@ void Process::perform(const Action& action) {
     }
     case Action::Kind::complete_receive: complete(receive_of(*action.receive), false); break;
     case Action::Kind::complete_cancelled: complete(receive_of(*action.receive), true); break;
+    case Action::Kind::break_off:
+      if (action.send != nullptr && send_of(*action.send).complete) throw Violation("a send of which a write failed has completed");
+      throw Broken("a transfer failed behind which DONE was posted");
   }
 }
 

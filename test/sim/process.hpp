@@ -18,6 +18,10 @@ namespace overlap::speculative::sim {
 struct Violation : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+/// A process has ended the job, because a transfer failed whose DONE was posted already.
+struct Broken : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 /// What the transport below can do with a large message.
 struct Transport {
@@ -28,9 +32,16 @@ struct Transport {
     fails_later,  ///< posted, and refused when it should end
     none,         ///< no memory is ever named: push only
   };
+  /// Is DONE posted behind the data (chained completion)? Concerns reads, and writes that are posted.
+  enum class Chain : std::uint8_t {
+    none,
+    at_once,      ///< with the data
+    after_stall,  ///< the last piece, and DONE behind it, are posted some time after the first
+  };
   bool reads = true;
   Write write = Write::later;
   std::uint64_t fragment_bytes = 2;
+  Chain chain = Chain::none;
 };
 
 enum class SendMode : std::uint8_t { eager, eager_sync, rendezvous };
@@ -82,6 +93,8 @@ struct Job {
   int rank = 0;  ///< who started it
   SendOp* send = nullptr;
   ReceiveOp* receive = nullptr;
+  bool stalled = false;          ///< not everything is posted yet: go_on_posting comes first
+  std::vector<Message> chained;  ///< DONE, or nothing: leaves by itself when the data has moved
 };
 
 class Process;
@@ -109,6 +122,7 @@ enum class Fault : std::uint8_t {
   revoke_not_awaited,       ///< a cancelled receive gets its buffer back before the sender has confirmed
   late_rtr_taken_for_new,   ///< an RTR counts from where the sender is, not from where the receiver was
   stop_rtr_lost,            ///< stop-RTR does not reach the receiver (P1.8)
+  chained_ahead,            ///< the network does not hold a chained DONE back until the data has moved (P1.2, P1.3)
 };
 
 class Process final : public Host {
@@ -134,6 +148,8 @@ class Process final : public Host {
   /// @returns  false when the transport refuses
   bool move_data(const Job& job);
   void notice(const Job& job, bool moved);
+  /// A stalled job's last piece is posted.
+  void go_on_posting(Job& job);
 
   [[nodiscard]] Protocol& protocol() noexcept { return protocol_; }
   [[nodiscard]] Communicator& comm() noexcept { return *comm_; }
@@ -153,6 +169,8 @@ class Process final : public Host {
   void perform_actions();
   void perform(const Action& action);
   void control(const Action& action);
+  void begin(Job job);
+  void chain(Job& job);
   void take_eager(Arrived& message, Receive& receive);
   void complete(Receive& receive, bool cancelled);
   Receive& new_receive(int from, int tag, std::size_t capacity_bytes, bool speculate);

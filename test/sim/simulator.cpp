@@ -84,6 +84,12 @@ void Simulator::transmit(Message message) {
 
 void Simulator::start(Job job) {
   const Rank& self = ranks_[static_cast<std::size_t>(job.rank)];
+  if (job.stalled) {
+    const int rank = job.rank;
+    const auto room = std::make_shared<Notice>(Notice{false, {}, std::move(job), true});
+    at(self.clock_ns + fabric_.latency_ns, Event::What::transfer_ends, rank, room);
+    return;
+  }
   const auto notice = std::make_shared<Notice>(Notice{false, {}, job, true});
   switch (job.kind) {
     case Job::Kind::read: {
@@ -96,6 +102,17 @@ void Simulator::start(Job job) {
       at(occupy(job.rank, job.send->peer->rank, job.send->take_bytes, self.clock_ns), Event::What::data_moves, job.rank, notice);
       break;
     case Job::Kind::push: at(self.clock_ns, Event::What::data_moves, job.rank, notice); break;
+  }
+}
+
+/// DONE follows its data without a processor: right behind a write, back to the owner of what was read.
+void Simulator::send_chained(Job& job, std::uint64_t moved_ns) {
+  for (Message& done : job.chained) {
+    ++messages_;
+    const std::uint64_t ready_ns = job.kind == Job::Kind::write ? moved_ns - fabric_.latency_ns : moved_ns;
+    const int to = done.to;
+    const std::uint64_t there_ns = occupy(done.from, to, done.bytes.size(), ready_ns);
+    at(std::max(there_ns, moved_ns), Event::What::arrival, to, std::make_shared<Notice>(Notice{true, std::move(done), {}, false}));
   }
 }
 
@@ -153,6 +170,12 @@ void Simulator::tell_reference(Rank& rank, const Message& message) {
 void Simulator::handle(Rank& rank, const Notice& notice) {
   rank.clock_ns += fabric_.overhead_ns;
   current_ = rank.process->rank();
+  if (!notice.is_message && notice.job.stalled) {
+    Job job = notice.job;
+    rank.process->go_on_posting(job);
+    start(std::move(job));
+    return;
+  }
   if (!notice.is_message) {
     rank.process->notice(notice.job, notice.moved);
     return;
@@ -248,6 +271,7 @@ void Simulator::loop() {
         event.notice->moved = rank.process->move_data(event.notice->job);
         const bool remote = event.notice->job.kind == Job::Kind::write;
         at(event.at_ns + (remote ? fabric_.latency_ns : 0), Event::What::transfer_ends, event.rank, event.notice);
+        if (event.notice->moved) send_chained(event.notice->job, event.at_ns);
         break;
       }
       case Event::What::arrival:

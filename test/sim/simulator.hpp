@@ -126,6 +126,7 @@ class Simulator final : public Network {
   bool do_step(Rank& rank, const Step& step);
   void progress(Rank& rank);
   void handle(Rank& rank, const Notice& notice);
+  void send_chained(Job& job, std::uint64_t moved_ns);
   void tell_reference(Rank& rank, const Message& message);
   std::uint64_t occupy(int from, int to, std::uint64_t bytes, std::uint64_t ready_ns);
   void verify(Rank& rank, Receive& receive);

@@ -111,6 +111,7 @@ struct Sums {
   std::uint64_t rts_sent = 0;
   std::uint64_t messages = 0;
   std::uint64_t sends = 0;
+  std::uint64_t chained = 0;
 };
 
 void simulate(std::uint64_t seed, HazardPolicy policy, Sums& sums) {
@@ -130,6 +131,9 @@ void simulate(std::uint64_t seed, HazardPolicy policy, Sums& sums) {
   transport.reads = random() % 3 != 0;
   transport.write = static_cast<Transport::Write>(random() % 5);
   transport.fragment_bytes = 256;
+  transport.chain = static_cast<Transport::Chain>(random() % 3);
+  // Such a failure would end the job.
+  if (transport.chain != Transport::Chain::none && transport.write == Transport::Write::fails_later) transport.write = Transport::Write::later;
   Simulator simulator(ranks, fabric, config, transport, random() % 2 == 0);
   std::vector<std::vector<Step>> programs;
   for (int rank = 0; rank < ranks; ++rank) programs.push_back(random_program(random, rank, ranks));
@@ -140,6 +144,7 @@ void simulate(std::uint64_t seed, HazardPolicy policy, Sums& sums) {
     sums.rtr_sent += counters.rtr_sent;
     sums.rtr_used += counters.rtr_used;
     sums.rts_sent += counters.rts_sent;
+    sums.chained += counters.done_chained;
     sums.sends += simulator.process(rank).sends().size();
   }
   sums.messages += simulator.messages();
@@ -202,6 +207,7 @@ TEST_CASE("Simulator: random programs of 2 to 16 processes end as MPI says, with
                 static_cast<unsigned long long>(sums.rtr_sent), static_cast<unsigned long long>(sums.rtr_used),
                 static_cast<unsigned long long>(sums.rts_sent));
     CHECK(sums.rtr_used > 0);
+    CHECK(sums.chained > 0);
   }
 }
 
@@ -212,6 +218,33 @@ TEST_CASE("Simulator: the same seed gives the same run") {
   simulate(77, HazardPolicy::envelope_sequence, two);
   CHECK(one.messages == two.messages);
   CHECK(one.rtr_used == two.rtr_used);
+}
+
+TEST_CASE("Simulator: with DONE chained the side that waits ends with the data, while the side that moves it computes (P1.2, P1.3)") {
+  constexpr std::size_t bytes = std::size_t{1} << 20U;
+  constexpr std::uint64_t head_start_ns = 50000;
+  constexpr std::uint64_t compute_ns = 10000000;  // the transfer takes about 840 us
+  for (const bool receiver_early : {true, false}) {
+    // The mover computes after its nonblocking call; the other side is in MPI from its call on.
+    const auto end_of_waiting = [&](Transport::Chain chain, std::uint64_t mover_computes_ns) {
+      Simulator simulator(2, Fabric{}, Config{}, Transport{true, Transport::Write::later, 65536, chain}, true);
+      std::vector<Step> sender;
+      std::vector<Step> receiver;
+      std::vector<Step>& mover = receiver_early ? sender : receiver;
+      mover.push_back(compute(head_start_ns));
+      sender.push_back(send(1, bytes, SendMode::rendezvous));
+      receiver.push_back(receive(0, bytes, true));
+      if (mover_computes_ns != 0) mover.push_back(compute(mover_computes_ns));
+      sender.push_back(wait_for(Step::What::wait_send));
+      receiver.push_back(wait_for(Step::What::wait_receive));
+      simulator.run({sender, receiver});
+      CHECK(simulator.process(receiver_early ? 0 : 1).counters().done_chained == (chain == Transport::Chain::none ? 0 : 1));
+      return receiver_early ? simulator.process(1).receives()[0].completed_ns : simulator.process(0).sends()[0].completed_ns;
+    };
+    const std::uint64_t transfer_end_ns = end_of_waiting(Transport::Chain::none, 0);
+    CHECK(end_of_waiting(Transport::Chain::none, compute_ns) > compute_ns);
+    CHECK(end_of_waiting(Transport::Chain::at_once, compute_ns) <= transfer_end_ns);
+  }
 }
 
 TEST_CASE("Simulator: overlap of the four cases, stock rendezvous and speculative (P1.2, P1.3, P1.4, P1.13)") {

@@ -230,6 +230,62 @@ TEST_CASE("Fig. 12: whatever is not sent or dropped, the RTS completes every mes
   }
 }
 
+TEST_CASE("DONE behind a write reaches the receiver before the sender knows of the end (P1.3)") {
+  for (const HazardPolicy policy : both_policies) {
+    Pair pair(policy, {}, {.chain = Transport::Chain::at_once});
+    Receive& receive = pair.receive_large();
+    REQUIRE(pair.deliver(Kind::rtr));
+    Send& send = pair.rendezvous();
+    CHECK(pair.on_its_way(Kind::rtr_ack) == 1);  // at once, so that later messages are matched
+    CHECK(pair.on_its_way(Kind::done) == 0);
+    REQUIRE(pair.move_data());
+    REQUIRE(pair.deliver(Kind::done));
+    CHECK_FALSE(receive.complete);  // not matched yet
+    REQUIRE(pair.deliver(Kind::rtr_ack));
+    CHECK(got(receive, send));
+    CHECK_FALSE(send.complete);
+    REQUIRE(pair.notice());
+    CHECK(send.complete);
+    CHECK(pair.quiet());  // no second DONE
+    CHECK(at_sender(pair).done_chained == 1);
+    CHECK(pair.sender().protocol().open_handles() + pair.receiver().protocol().open_handles() == 0);
+  }
+}
+
+TEST_CASE("DONE behind a read reaches the sender before the receiver knows of the end (P1.2)") {
+  for (const HazardPolicy policy : both_policies) {
+    for (const bool notice_first : {false, true}) {
+      Pair pair(policy, {}, {.chain = Transport::Chain::at_once});
+      Send& send = pair.rendezvous();
+      REQUIRE(pair.deliver(Kind::rts));
+      Receive& receive = pair.receive_large();
+      CHECK(receive.state == ReceiveState::chained);
+      REQUIRE(pair.move_data());
+      if (notice_first) REQUIRE(pair.notice());
+      REQUIRE(pair.deliver(Kind::done));
+      CHECK(send.complete);
+      CHECK(receive.complete == notice_first);
+      pair.settle();
+      CHECK(got(receive, send));
+      CHECK(at_receiver(pair).done_chained == 1);
+    }
+  }
+}
+
+TEST_CASE("A write that stalls in the middle has DONE behind its last piece, after the RTR-ACK (P1.3)") {
+  Pair pair(HazardPolicy::envelope_sequence, {}, {.chain = Transport::Chain::after_stall});
+  Receive& receive = pair.receive_large();
+  REQUIRE(pair.deliver(Kind::rtr));
+  Send& send = pair.rendezvous();
+  CHECK(send.state == SendState::writing);
+  CHECK(pair.on_its_way(Kind::rtr_ack) == 1);
+  REQUIRE(pair.go_on_posting());
+  CHECK(send.state == SendState::chained);
+  pair.settle();
+  CHECK(got(receive, send));
+  CHECK(at_sender(pair).done_chained == 1);
+}
+
 TEST_CASE("A receive that is always mispredicted stops by itself and starts again with the next RTS (P1.9)") {
   for (const HazardPolicy policy : both_policies) {
     Pair pair(policy);

@@ -37,8 +37,7 @@ int add_procs(ompi_proc_t** procs, std::size_t count) noexcept {
     for_each_btl([&rc](mca_btl_base_module_t& btl) {
       if ((btl.btl_flags & MCA_BTL_FLAGS_SEND) == 0 || btl.btl_eager_limit >= header_max_bytes + key_max_bytes) return;
       const char* name = btl.btl_component->btl_version.mca_component_name;
-      opal_show_help("help-mpi-pml-speculative.txt", "eager limit too small", true, opal_process_info.nodename, name,
-                     btl.btl_eager_limit, name, header_max_bytes + key_max_bytes);
+      show_topic("eager limit too small", name, btl.btl_eager_limit, name, header_max_bytes + key_max_bytes);
       rc = OMPI_ERR_BAD_PARAM;
     });
     if (rc != OMPI_SUCCESS) return rc;

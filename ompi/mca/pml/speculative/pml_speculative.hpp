@@ -5,7 +5,9 @@
 
 #include <deque>
 
+#include "opal/mca/common/overlap/capability.hpp"
 #include "opal/mca/common/overlap/counters.hpp"
+#include "opal/mca/common/overlap/message.hpp"
 #include "opal/mca/common/overlap/progress_lock.hpp"
 #include "opal/mca/common/overlap/tunables.hpp"
 
@@ -43,6 +45,12 @@ struct FreedStream {
   mca_bml_base_endpoint_t* endpoint;
 };
 
+/// A BTL of a link that can do more than Open MPI's BTL interface says.
+struct CapableBtl {
+  const mca_btl_base_module_t* btl;
+  const BtlCapability* capability;
+};
+
 /// How a communicator reaches one of its processes. Lives as long as the communicator's protocol object.
 struct PeerLink {
   ompi_proc_t* proc = nullptr;
@@ -52,8 +60,25 @@ struct PeerLink {
   bool memory_access = true;      ///< until a put or get fails, for instance because the kernel refuses CMA
   bool is_self = false;
   bool may_keep = false;          ///< a BTL may take a message and send it only later (tcp): look at `unsent`
+  std::uint64_t in_place_bytes = UINT64_MAX;  ///< an eager BTL may want to send as much or more from the user's buffer (P3.2)
+  std::vector<CapableBtl> capable;   ///< looked up once; empty where there are Open MPI's own BTLs only
   Unsent* unsent = nullptr;          ///< owned, see there
   std::deque<PendingBytes> pending;  ///< in the order of sending; not empty: the link is in Pml::waiting_links_
+
+  /// @returns  nullptr when the BTL has left none
+  [[nodiscard]] const BtlCapability* capability_of(const mca_btl_base_module_t& btl) const noexcept {
+    for (const CapableBtl& each : capable) {
+      if (each.btl == &btl) return each.capability;
+    }
+    return nullptr;
+  }
+  /// Does this BTL keep what it has taken until it is asked for progress? Those without a progress function do (tcp), and those that
+  /// say so: they queue while they connect.
+  [[nodiscard]] bool keeps_messages(const mca_btl_base_module_t& btl) const noexcept {
+    if (is_self) return false;
+    const BtlCapability* capability = capability_of(btl);
+    return btl.btl_component->btl_progress == nullptr || (capability != nullptr && capability->keeps_messages);
+  }
 };
 
 /// A blocking send waits while more messages than this wait for room on its link: the receiver sets the pace.
@@ -69,7 +94,7 @@ struct Registration {
 struct Transfer {
   std::uint64_t posted_bytes = 0;
   std::uint64_t finished_bytes = 0;
-  bool posting = false;   ///< the posting loop runs: completions are counted, not acted upon
+  bool posting = false;   ///< something is being posted: completions are counted, not acted upon
   bool failed = false;
   bool waiting = false;   ///< out of resources, in Pml::stalled
 };
@@ -82,6 +107,8 @@ struct SendRequest {
   Registration registration;
   Transfer transfer;
   std::uint32_t fragments_out;  ///< pushed and not completed
+  bool lent;                    ///< a BTL sends from the user's buffer (P3.2)
+  bool ended;                   ///< complete but for that
   bool protocol_done;           ///< the PML is done; freed already or not
   bool freed;                   ///< by MPI_Request_free or by its last user
 
@@ -155,6 +182,8 @@ class Pml final : public Host {
   void write_finished(SendRequest& request, std::uint64_t bytes, bool ok);
   void read_finished(ReceiveRequest& request, std::uint64_t bytes, bool ok);
   void fragment_finished(SendRequest& request);
+  /// A BTL has sent a message from the user's buffer, and needs it no more.
+  void buffer_returned(SendRequest& request);
   void deregister(Registration& registration) noexcept;
 
   // Completion (pml_speculative_request.cpp)
@@ -177,6 +206,8 @@ class Pml final : public Host {
   /// Take over the progress functions of BTLs that the BML has registered since.
   void own_btl_progress() noexcept;
 
+  /// End the job: the connection to a process is lost.
+  [[noreturn]] void lose(const char* btl, const std::string& peer, const char* details) noexcept;
   [[noreturn]] void refuse(const char* fault, std::span<const std::byte> message) noexcept;
   void tell_fallback(const PeerLink& link, const char* what) noexcept;
 
@@ -188,6 +219,7 @@ class Pml final : public Host {
 
  private:
   [[nodiscard]] PeerLink* make_link(Peer& peer);
+  [[noreturn]] void break_off(const Action& action) noexcept;
   [[nodiscard]] bool try_send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes);
   void run_queued_actions();
   int poll_more();
@@ -195,6 +227,8 @@ class Pml final : public Host {
   void send_control(const Action& action);
   void start_write(SendRequest& request);
   void start_read(ReceiveRequest& request);
+  void settle_write(SendRequest& request);
+  void settle_read(ReceiveRequest& request);
   void push_fragments(SendRequest& request);
   [[nodiscard]] bool send_fragment(SendRequest& request);
   [[nodiscard]] bool register_memory(Registration& registration, PeerLink& link, void* base, std::uint64_t bytes, std::uint32_t flags);
@@ -257,9 +291,14 @@ class CallbackEntry {
   bool outer_;
 };
 
-/// Does this BTL keep what it has taken until it is asked for progress? Those without a progress function do (tcp).
-[[nodiscard]] inline bool keeps_messages(const mca_btl_base_module_t& btl) noexcept {
-  return btl.btl_component->btl_progress == nullptr;
+/// Show a topic of help-mpi-pml-speculative.txt, with the host's name. Of the processes of a node only the first to say it says it.
+template <class... Values>
+void show_topic(const char* topic, Values... values) noexcept {
+  char* text = opal_show_help_string("help-mpi-pml-speculative.txt", topic, false, values...);
+  std::string_view lines = text != nullptr ? text : topic;
+  while (!lines.empty() && lines.back() == '\n') lines.remove_suffix(1);
+  show_message(std::string(lines));
+  std::free(text);
 }
 
 /// Give a descriptor to its BTL. @returns false when it does not take it: the descriptor is freed

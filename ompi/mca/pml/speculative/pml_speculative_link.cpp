@@ -28,6 +28,25 @@ std::uint64_t eager_limit(mca_bml_base_endpoint_t& endpoint, const Tunables& val
   return limit_bytes;
 }
 
+/// Look up what the link's BTLs can do, once: messages only look at the result.
+void learn_capabilities(PeerLink& link) {
+  const auto visit = [](mca_bml_base_btl_array_t& rails, auto&& look) {
+    for (std::size_t i = 0; i < mca_bml_base_btl_array_get_size(&rails); ++i) look(*mca_bml_base_btl_array_get_index(&rails, i)->btl);
+  };
+  const auto note = [&link](const mca_btl_base_module_t& btl) {
+    const BtlCapability* capability = find_capability(&btl);
+    if (capability != nullptr && link.capability_of(btl) == nullptr) link.capable.push_back({&btl, capability});
+  };
+  visit(link.endpoint->btl_eager, note);
+  visit(link.endpoint->btl_rdma, note);
+  visit(link.endpoint->btl_eager, [&link](const mca_btl_base_module_t& btl) {
+    link.may_keep = link.may_keep || link.keeps_messages(btl);
+    const BtlCapability* capability = link.capability_of(btl);
+    if (capability == nullptr || capability->in_place_min_bytes == 0) return;
+    link.in_place_bytes = std::min<std::uint64_t>(link.in_place_bytes, capability->in_place_min_bytes);
+  });
+}
+
 }  // namespace
 
 PeerLink* Pml::make_link(Peer& peer) {
@@ -39,7 +58,7 @@ PeerLink* Pml::make_link(Peer& peer) {
   if (mca_pml_base_pml_check_selected("speculative", &proc, 1) != OMPI_SUCCESS) return nullptr;
   mca_bml_base_endpoint_t* endpoint = mca_bml_base_get_endpoint(proc);
   if (endpoint == nullptr || mca_bml_base_btl_array_get_size(&endpoint->btl_eager) == 0) {
-    opal_show_help("help-mpi-pml-speculative.txt", "unreachable", true, opal_process_info.nodename, hostname(proc).c_str(), peer.rank);
+    show_topic("unreachable", hostname(proc).c_str(), peer.rank);
     return nullptr;
   }
   own_btl_progress();
@@ -49,10 +68,7 @@ PeerLink* Pml::make_link(Peer& peer) {
   link->eager_bytes = eager_limit(*endpoint, tunables);
   link->plain_bytes = proc->super.proc_arch == ompi_proc_local()->super.proc_arch;
   link->is_self = proc == ompi_proc_local();
-  for (std::size_t i = 0; i < mca_bml_base_btl_array_get_size(&endpoint->btl_eager); ++i) {
-    const mca_btl_base_module_t& btl = *mca_bml_base_btl_array_get_index(&endpoint->btl_eager, i)->btl;
-    link->may_keep = link->may_keep || (keeps_messages(btl) && !link->is_self);
-  }
+  learn_capabilities(*link);
   link->unsent = new Unsent;
   peer.host_data = link;
   return link;

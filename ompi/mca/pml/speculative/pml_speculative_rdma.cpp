@@ -64,6 +64,13 @@ void on_fragment(mca_btl_base_module_t*, mca_btl_base_endpoint_t*, mca_btl_base_
   pml->fragment_finished(*static_cast<SendRequest*>(descriptor->des_cbdata));
 }
 
+/// Post DONE right behind the puts or gets of a rail that keeps order. @returns  false: it goes out when they have ended
+bool post_done_behind(const PeerLink& link, mca_bml_base_btl_t& rail, const DoneHeader& done, Behind behind) noexcept {
+  const BtlCapability* capability = link.capability_of(*rail.btl);
+  if (capability == nullptr || capability->send_behind == nullptr || capability->chained_max_bytes < sizeof done) return false;
+  return capability->send_behind(rail.btl, rail.btl_endpoint, tag_control, &done, sizeof done, behind) == OPAL_SUCCESS;
+}
+
 /// Outcome of posting the pieces of one transfer.
 enum class Posted : std::uint8_t { everything, stalled, refused };
 
@@ -132,8 +139,27 @@ void Pml::start_write(SendRequest& request) {
     transfer.waiting = true;
     more_to_poll_ = true;
     stalled_sends_.push_back(&request);
+    protocol.write_posted(op);
+    return;
   }
-  protocol.write_posted(op);
+  transfer.posting = true;
+  const bool chained = post_done_behind(to, *rail, Protocol::done_behind(op), Behind::puts);
+  transfer.posting = false;
+  chained ? protocol.write_chained(op) : protocol.write_posted(op);
+  settle_write(request);
+}
+
+/// Once nothing of a write is under way: tell the protocol how it went.
+void Pml::settle_write(SendRequest& request) {
+  Transfer& transfer = request.transfer;
+  // One that waits for room is told about when posting goes on.
+  if (transfer.posting || transfer.waiting || transfer.finished_bytes != transfer.posted_bytes) return;
+  if (transfer.failed) {
+    transfer = {};
+    protocol.write_refused(request.op);
+  } else if (transfer.finished_bytes == request.op.take_bytes) {
+    protocol.write_done(request.op);
+  }
 }
 
 void Pml::write_finished(SendRequest& request, std::uint64_t bytes, bool ok) {
@@ -145,13 +171,7 @@ void Pml::write_finished(SendRequest& request, std::uint64_t bytes, bool ok) {
   } else {
     transfer.failed = true;
   }
-  if (transfer.posting || transfer.finished_bytes != transfer.posted_bytes) return;
-  if (transfer.failed) {
-    transfer = {};
-    protocol.write_refused(request.op);
-  } else if (transfer.finished_bytes == request.op.take_bytes) {
-    protocol.write_done(request.op);
-  }
+  settle_write(request);
   run_actions();
 }
 
@@ -201,6 +221,24 @@ void Pml::start_read(ReceiveRequest& request) {
     transfer.waiting = true;
     more_to_poll_ = true;
     stalled_receives_.push_back(&request);
+    return;
+  }
+  transfer.posting = true;
+  const bool chained = post_done_behind(from, *rail, Protocol::done_behind(op), Behind::gets);
+  transfer.posting = false;
+  if (chained) protocol.read_chained(op);
+  settle_read(request);
+}
+
+/// Once nothing of a read is under way: tell the protocol how it went.
+void Pml::settle_read(ReceiveRequest& request) {
+  Transfer& transfer = request.transfer;
+  if (transfer.posting || transfer.waiting || transfer.finished_bytes != transfer.posted_bytes) return;
+  if (transfer.failed) {
+    transfer = {};
+    protocol.read_refused(request.op);
+  } else if (transfer.finished_bytes == request.op.take_bytes()) {
+    protocol.read_done(request.op);
   }
 }
 
@@ -213,13 +251,7 @@ void Pml::read_finished(ReceiveRequest& request, std::uint64_t bytes, bool ok) {
   } else {
     transfer.failed = true;
   }
-  if (transfer.posting || transfer.finished_bytes != transfer.posted_bytes) return;
-  if (transfer.failed) {
-    transfer = {};
-    protocol.read_refused(request.op);
-  } else if (transfer.finished_bytes == request.op.take_bytes()) {
-    protocol.read_done(request.op);
-  }
+  settle_read(request);
   run_actions();
 }
 

@@ -69,22 +69,31 @@ void receive_eager(const Received& received) noexcept {
 
 void on_btl_error(mca_btl_base_module_t* btl, std::int32_t flags, opal_proc_t* proc, char* info) noexcept {
   if ((flags & MCA_BTL_ERROR_FLAGS_NONFATAL) != 0) return;
-  opal_show_help("help-mpi-pml-speculative.txt", "btl error", true, opal_process_info.nodename,
-                 btl != nullptr ? btl->btl_component->btl_version.mca_component_name : "?",
-                 proc != nullptr ? hostname(reinterpret_cast<ompi_proc_t*>(proc)).c_str() : "an unknown process",
-                 info != nullptr ? info : "no details");
-  abort_job(1);
+  pml->lose(btl != nullptr ? btl->btl_component->btl_version.mca_component_name : "?",
+            proc != nullptr ? hostname(reinterpret_cast<ompi_proc_t*>(proc)) : "an unknown process", info != nullptr ? info : "no details");
 }
 
 }  // namespace
 
-void Pml::refuse(const char* fault, std::span<const std::byte> message) noexcept {
-  opal_show_help("help-mpi-pml-speculative.txt", "bad message", true, opal_process_info.nodename, fault, describe(message).c_str());
+void Pml::lose(const char* btl, const std::string& peer, const char* details) noexcept {
+  show_topic("btl error", btl, peer.c_str(), details);
   abort_job(1);
 }
 
+void Pml::refuse(const char* fault, std::span<const std::byte> message) noexcept {
+  show_topic("bad message", fault, describe(message).c_str());
+  abort_job(1);
+}
+
+void Pml::break_off(const Action& action) noexcept {
+  const Registration& used = action.send != nullptr ? request_of(*action.send).registration : request_of(*action.receive).registration;
+  const Peer& peer = action.send != nullptr ? *action.send->peer : *action.receive->peer;
+  lose(used.bml_btl->btl->btl_component->btl_version.mca_component_name, hostname(static_cast<const PeerLink*>(peer.host_data)->proc),
+       "a transfer under way has failed, and the other side may have been told that it has not");
+}
+
 bool send_descriptor(PeerLink& link, mca_bml_base_btl_t& bml_btl, mca_btl_base_descriptor_t* descriptor, mca_btl_base_tag_t tag) {
-  const bool may_keep = keeps_messages(*bml_btl.btl) && !link.is_self;
+  const bool may_keep = link.keeps_messages(*bml_btl.btl);
   descriptor->des_cbdata = may_keep ? link.unsent : nullptr;
   descriptor->des_cbfunc = [](mca_btl_base_module_t*, mca_btl_base_endpoint_t*, mca_btl_base_descriptor_t* sent, int) {
     auto* unsent = static_cast<Unsent*>(sent->des_cbdata);
@@ -182,6 +191,7 @@ void Pml::execute(Action& action) {
     case Action::Kind::complete_send: complete(request_of(*action.send)); break;
     case Action::Kind::complete_receive: complete(request_of(*action.receive), false); break;
     case Action::Kind::complete_cancelled: complete(request_of(*action.receive), true); break;
+    case Action::Kind::break_off: break_off(action);
   }
 }
 

@@ -11,10 +11,11 @@ struct Counters {
   std::uint64_t rtr_used = 0;
   std::uint64_t rtr_stale = 0;    ///< arrived too late: its message had gone eagerly, or its place in the stream is no longer known
   std::uint64_t rtr_dropped = 0;  ///< kept or usable, and thrown away (eager send, too small, stop, revoke)
-  std::uint64_t rtr_crossed = 0;  ///< met the RTS of the very message on its way
+  std::uint64_t rtr_crossed = 0;  ///< met the RTS of the very message on its way; eager_flag only: by numbers such an RTR is stale
   std::uint64_t rts_sent = 0;
   std::uint64_t rtr_ack_sent = 0;
   std::uint64_t rts_ack_sent = 0;
+  std::uint64_t done_chained = 0;  ///< DONEs posted right behind their data
   std::uint64_t revoke_sent = 0;
   std::uint64_t eager_flag_stops = 0;
   std::uint64_t eager_flag_resumes = 0;
@@ -22,6 +23,7 @@ struct Counters {
   std::uint64_t adaptation_resumes = 0;
   std::uint64_t mutes = 0;  ///< receivers that stopped by themselves (P1.9)
   std::uint64_t early_progress_hits = 0;
+  std::uint64_t eager_in_place = 0;  ///< sent from the user's buffer (P3.2)
   std::uint64_t put_bytes = 0;
   std::uint64_t get_bytes = 0;
   std::uint64_t pipelined_bytes = 0;

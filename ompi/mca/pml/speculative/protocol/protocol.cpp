@@ -127,10 +127,11 @@ void Protocol::perform(SendOp& op, SendAction action) {
       break;
     case SendAction::start_push: emit(Action::Kind::push).send = &op; break;
     case SendAction::send_done:
-      emit_targeted(*op.peer, Kind::done, flag::to_receiver, op.receive).send = &op;
+      emit_control(*op.peer, done_behind(op)).send = &op;
       finish(op);
       break;
     case SendAction::complete: finish(op); break;
+    case SendAction::break_off: emit(Action::Kind::break_off).send = &op; break;
   }
 }
 

@@ -33,10 +33,12 @@ struct Action {
     control,             ///< send `header` to `peer`; an RTS, RTR or GRANT gets the memory of its request added
     read,                ///< read receive->take_bytes() from receive->source_memory; answer read_done or read_refused
     write,               ///< write send->take_bytes to send->target; answer write_done, or write_posted and later write_done, or write_refused
+                         ///< both: where the transport keeps order, see `Chained completion`
     push,                ///< send send->take_bytes as fragments to send->receive; answer push_done
     complete_send,
     complete_receive,    ///< everything about the result is in the receive
     complete_cancelled,
+    break_off,           ///< a transfer failed whose DONE was posted already: end the job
   };
   Kind kind;
   std::uint8_t header_bytes = 0;
@@ -98,6 +100,25 @@ class Protocol {
 
   void read_done(ReceiveOp& op) { advance(op, ReceiveEvent::read_done); }
   void read_refused(ReceiveOp& op) { advance(op, ReceiveEvent::read_refused); }
+
+  // Chained completion (P1.2, P1.3; architecture.md rule 5) --------------------------------------------------------------------
+  //
+  // A transport that keeps order takes DONE right behind the data, so that the other side learns of the end while this process
+  // computes. Once all of a write or read has been posted: post the header below behind it, then say so here; write_done or
+  // read_done follow as ever, and end the request without another DONE. Where the transport refuses DONE nothing is said and DONE
+  // goes out after the end. It may reach the other side at any time after the data, before or after the end is known here.
+
+  [[nodiscard]] static DoneHeader done_behind(const SendOp& op) noexcept { return done_header(flag::to_receiver, op.receive); }
+  [[nodiscard]] static DoneHeader done_behind(const ReceiveOp& op) noexcept { return done_header(0, op.send); }
+  /// Instead of write_posted, or after it when the end of the write could be posted only later.
+  void write_chained(SendOp& op) {
+    ++counters_.done_chained;
+    advance(op, SendEvent::write_chained);
+  }
+  void read_chained(ReceiveOp& op) {
+    ++counters_.done_chained;
+    advance(op, ReceiveEvent::read_chained);
+  }
 
   // The network --------------------------------------------------------------------------------------------------------------
 
@@ -184,6 +205,9 @@ class Protocol {
   template <class Header>
   Action& emit_control(Peer& peer, const Header& header);
   void emit_rts(SendOp& op, const Start& start, std::uint8_t adaptation_flags);
+  [[nodiscard]] static DoneHeader done_header(std::uint8_t flags, Handle target) noexcept {
+    return {kind_version(Kind::done), flags, 0, 0, target};
+  }
   Action& emit_targeted(Peer& peer, Kind kind, std::uint8_t flags, Handle target);
   Action& emit(Action::Kind kind);
 

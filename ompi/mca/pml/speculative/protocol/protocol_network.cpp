@@ -208,7 +208,7 @@ const char* Protocol::on_frag(std::span<const std::byte> message) {
   const auto payload = message.subspan(sizeof frag);
   ReceiveOp* op = receives_.find(frag.head.target);
   const char* nobody = "a fragment for a receive that does not wait for one";
-  if (op == nullptr || op->state == ReceiveState::queued || op->state == ReceiveState::reading) return nobody;
+  if (op == nullptr || !is_open(op->state)) return nobody;
   const bool matched = !is_posted(op->state);
   const std::uint64_t room_bytes = matched ? op->take_bytes() : op->capacity_bytes;
   if (frag.offset_bytes > room_bytes || payload.size() > room_bytes - frag.offset_bytes) return "a fragment behind the end of the buffer";
@@ -227,9 +227,7 @@ const char* Protocol::on_done(const TargetedHeader& head) {
     return nullptr;
   }
   ReceiveOp* op = receives_.find(head.target);
-  if (op == nullptr || op->state == ReceiveState::queued || op->state == ReceiveState::reading) {
-    return "a DONE for a receive that does not wait for one";
-  }
+  if (op == nullptr || !is_open(op->state)) return "a DONE for a receive that does not wait for one";
   op->data_done = true;
   if (!is_posted(op->state)) check_all_here(*op);
   return nullptr;

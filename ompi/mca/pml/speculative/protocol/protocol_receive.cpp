@@ -188,7 +188,7 @@ void Protocol::perform(ReceiveOp& op, ReceiveAction action) {
       break;
     }
     case ReceiveAction::send_done:
-      emit_targeted(*op.peer, Kind::done, 0, op.send);
+      emit_control(*op.peer, done_behind(op));
       finish(op, Action::Kind::complete_receive);
       break;
     case ReceiveAction::send_revoke: {
@@ -201,6 +201,7 @@ void Protocol::perform(ReceiveOp& op, ReceiveAction action) {
     }
     case ReceiveAction::complete: finish(op, Action::Kind::complete_receive); break;
     case ReceiveAction::complete_cancelled: finish(op, Action::Kind::complete_cancelled); break;
+    case ReceiveAction::break_off: emit(Action::Kind::break_off).receive = &op; break;
   }
 }
 

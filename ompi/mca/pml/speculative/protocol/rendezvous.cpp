@@ -18,6 +18,7 @@ SendStep from_idle(SendEvent event) noexcept {
     case SendEvent::grant_memory:
     case SendEvent::grant_push:
     case SendEvent::write_posted:
+    case SendEvent::write_chained:
     case SendEvent::write_done:
     case SendEvent::write_refused:
     case SendEvent::push_done: break;
@@ -34,6 +35,7 @@ SendStep from_waiting(SendEvent event) noexcept {
     case SendEvent::rtr_memory:
     case SendEvent::rtr_push:
     case SendEvent::write_posted:
+    case SendEvent::write_chained:
     case SendEvent::write_done:
     case SendEvent::write_refused:
     case SendEvent::push_done: break;
@@ -44,6 +46,7 @@ SendStep from_waiting(SendEvent event) noexcept {
 SendStep from_unannounced(SendEvent event) noexcept {
   switch (event) {
     case SendEvent::write_posted: return to(SendState::writing, SendAction::send_rtr_ack);
+    case SendEvent::write_chained: return to(SendState::chained, SendAction::send_rtr_ack);
     case SendEvent::write_done: return to(SendState::idle, SendAction::send_rtr_ack_done);
     case SendEvent::write_refused: return to(SendState::pushing, SendAction::send_rtr_ack_and_push);
     case SendEvent::no_rtr:
@@ -60,6 +63,7 @@ SendStep from_unannounced(SendEvent event) noexcept {
 SendStep from_writing(SendEvent event) noexcept {
   switch (event) {
     case SendEvent::write_posted: return to(SendState::writing, SendAction::none);
+    case SendEvent::write_chained: return to(SendState::chained, SendAction::none);
     case SendEvent::write_done: return to(SendState::idle, SendAction::send_done);
     case SendEvent::write_refused: return to(SendState::pushing, SendAction::start_push);
     case SendEvent::no_rtr:
@@ -73,6 +77,23 @@ SendStep from_writing(SendEvent event) noexcept {
   return illegal(SendState::writing);
 }
 
+SendStep from_chained(SendEvent event) noexcept {
+  switch (event) {
+    case SendEvent::write_done: return to(SendState::idle, SendAction::complete);
+    case SendEvent::write_refused: return to(SendState::chained, SendAction::break_off);
+    case SendEvent::no_rtr:
+    case SendEvent::rtr_memory:
+    case SendEvent::rtr_push:
+    case SendEvent::done:
+    case SendEvent::grant_memory:
+    case SendEvent::grant_push:
+    case SendEvent::write_posted:
+    case SendEvent::write_chained:
+    case SendEvent::push_done: break;
+  }
+  return illegal(SendState::chained);
+}
+
 SendStep from_pushing(SendEvent event) noexcept {
   switch (event) {
     case SendEvent::push_done: return to(SendState::idle, SendAction::complete);
@@ -83,6 +104,7 @@ SendStep from_pushing(SendEvent event) noexcept {
     case SendEvent::grant_memory:
     case SendEvent::grant_push:
     case SendEvent::write_posted:
+    case SendEvent::write_chained:
     case SendEvent::write_done:
     case SendEvent::write_refused: break;
   }
@@ -99,6 +121,7 @@ bool arrival(ReceiveEvent event, ReceiveStep& step) noexcept {
     case ReceiveEvent::offer:
     case ReceiveEvent::take_back:
     case ReceiveEvent::rtr_ack:
+    case ReceiveEvent::read_chained:
     case ReceiveEvent::read_done:
     case ReceiveEvent::read_refused:
     case ReceiveEvent::all_here:
@@ -130,9 +153,16 @@ ReceiveStep unmatched(ReceiveState now, ReceiveEvent event) noexcept {
 }
 
 ReceiveStep from_reading(ReceiveEvent event) noexcept {
+  if (event == ReceiveEvent::read_chained) return to(ReceiveState::chained, ReceiveAction::none);
   if (event == ReceiveEvent::read_done) return to(ReceiveState::idle, ReceiveAction::send_done);
   if (event == ReceiveEvent::read_refused) return to(ReceiveState::granted, ReceiveAction::send_grant);
   return illegal(ReceiveState::reading);
+}
+
+ReceiveStep from_chained(ReceiveEvent event) noexcept {
+  if (event == ReceiveEvent::read_done) return to(ReceiveState::idle, ReceiveAction::complete);
+  if (event == ReceiveEvent::read_refused) return to(ReceiveState::chained, ReceiveAction::break_off);
+  return illegal(ReceiveState::chained);
 }
 
 ReceiveStep from_written(ReceiveState now, ReceiveEvent event) noexcept {
@@ -148,6 +178,7 @@ SendStep step(SendState now, SendEvent event) noexcept {
     case SendState::waiting: return from_waiting(event);
     case SendState::unannounced: return from_unannounced(event);
     case SendState::writing: return from_writing(event);
+    case SendState::chained: return from_chained(event);
     case SendState::pushing: return from_pushing(event);
   }
   return illegal(now);
@@ -160,6 +191,7 @@ ReceiveStep step(ReceiveState now, ReceiveEvent event) noexcept {
     case ReceiveState::offered:
     case ReceiveState::revoking: return unmatched(now, event);
     case ReceiveState::reading: return from_reading(event);
+    case ReceiveState::chained: return from_chained(event);
     case ReceiveState::granted:
     case ReceiveState::incoming: return from_written(now, event);
   }

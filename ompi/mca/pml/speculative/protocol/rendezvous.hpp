@@ -11,6 +11,7 @@ enum class SendState : std::uint8_t {
   waiting,      ///< RTS is out; the receiver reads, or grants
   unannounced,  ///< an RTR was found and the write is being posted; RTR-ACK has not gone out
   writing,      ///< a write to the receiver's buffer is in flight
+  chained,      ///< the same, and DONE is posted behind it
   pushing,      ///< fragments are being sent
 };
 enum class SendEvent : std::uint8_t {
@@ -21,6 +22,7 @@ enum class SendEvent : std::uint8_t {
   grant_memory,   ///< the receiver cannot read and gives an address
   grant_push,     ///< the receiver cannot read and gives none
   write_posted,   ///< the transport has taken the write, its end comes later
+  write_chained,  ///< it has taken all of the write and DONE right behind it
   write_done,     ///< the data is in the receiver's buffer
   write_refused,  ///< the transport cannot write
   push_done,      ///< the last fragment has left the user's buffer
@@ -35,6 +37,7 @@ enum class SendAction : std::uint8_t {
   start_push,
   send_done,  ///< tell the receiver that the write has ended, and complete
   complete,
+  break_off,  ///< DONE is behind a write that has failed: nobody can tell any more what the receiver has
 };
 struct SendStep {
   SendState next;
@@ -44,13 +47,14 @@ struct SendStep {
 
 /// Advance a rendezvous send.
 ///
-///   state        no_rtr   rtr_memory   rtr_push  done  grant_memory  grant_push  write_posted  write_done  write_refused  push_done
-///   idle         waiting  unannounced  pushing   -     -             -           -             -           -              -
-///   waiting      -        -            -         idle  writing       pushing     -             -           -              -
-///   unannounced  -        -            -         -     -             -           writing       idle        pushing        -
-///   writing      -        -            -         -     -             -           writing       idle        pushing        -
-///   pushing      -        -            -         -     -             -           -             -           -              idle
-///   '-' is illegal and changes nothing
+///   state        no_rtr   rtr_memory   rtr_push  done  grant_memory  grant_push  write_posted  write_chained  write_done  write_refused  push_done
+///   idle         waiting  unannounced  pushing   -     -             -           -             -              -           -              -
+///   waiting      -        -            -         idle  writing       pushing     -             -              -           -              -
+///   unannounced  -        -            -         -     -             -           writing       chained        idle        pushing        -
+///   writing      -        -            -         -     -             -           writing       chained        idle        pushing        -
+///   chained      -        -            -         -     -             -           -             -              idle        chained (*)    -
+///   pushing      -        -            -         -     -             -           -             -              -           -              idle
+///   (*) break_off: the job ends;  '-' is illegal and changes nothing
 /// @source  P1.2, P1.3; speculative-rendezvous-2009 section 3.2
 [[nodiscard]] SendStep step(SendState now, SendEvent event) noexcept;
 
@@ -61,6 +65,7 @@ enum class ReceiveState : std::uint8_t {
   offered,   ///< in Recvq, RTR out
   revoking,  ///< in Recvq, cancelled, the sender has not confirmed yet
   reading,   ///< matched an RTS, a read is in flight
+  chained,   ///< the same, and DONE is posted behind it
   granted,   ///< matched an RTS, GRANT is out, the sender writes or pushes
   incoming,  ///< matched an RTR-ACK, the sender writes or pushes
 };
@@ -72,6 +77,7 @@ enum class ReceiveEvent : std::uint8_t {
   rts,           ///< matched an RTS
   rts_nothing,   ///< matched an RTS and has no room for a single byte
   rtr_ack,       ///< the sender uses the RTR
+  read_chained,  ///< the transport has taken all of the read and DONE right behind it
   read_done,
   read_refused,  ///< the transport cannot read
   all_here,      ///< matched, and every byte is in the buffer
@@ -87,6 +93,7 @@ enum class ReceiveAction : std::uint8_t {
   send_revoke,
   complete,
   complete_cancelled,
+  break_off,  ///< as with sends
 };
 struct ReceiveStep {
   ReceiveState next;
@@ -96,21 +103,28 @@ struct ReceiveStep {
 
 /// Advance a receive.
 ///
-///   state     post    offer    take_back  eager  rts      rts_nothing  rtr_ack   read_done  read_refused  all_here  cancel    revoked
-///   idle      queued  -        -          idle   reading  idle         -         -          -             -         -         -
-///   queued    -       offered  -          idle   reading  idle         -         -          -             -         idle      -
-///   offered   -       -        queued     idle   reading  idle         incoming  -          -             -         revoking  -
-///   revoking  -       -        -          idle   reading  idle         incoming  -          -             -         -         idle
-///   reading   -       -        -          -      -        -            -         idle       granted       -         -         -
-///   granted   -       -        -          -      -        -            -         -          -             idle      -         -
-///   incoming  -       -        -          -      -        -            -         -          -             idle      -         -
-///   '-' is illegal and changes nothing
+///   state     post    offer    take_back  eager  rts      rts_nothing  rtr_ack   read_chained  read_done  read_refused  all_here  cancel    revoked
+///   idle      queued  -        -          idle   reading  idle         -         -             -          -             -         -         -
+///   queued    -       offered  -          idle   reading  idle         -         -             -          -             -         idle      -
+///   offered   -       -        queued     idle   reading  idle         incoming  -             -          -             -         revoking  -
+///   revoking  -       -        -          idle   reading  idle         incoming  -             -          -             -         -         idle
+///   reading   -       -        -          -      -        -            -         chained       idle       granted       -         -         -
+///   chained   -       -        -          -      -        -            -         -             idle       chained (*)   -         -         -
+///   granted   -       -        -          -      -        -            -         -             -          -             idle      -         -
+///   incoming  -       -        -          -      -        -            -         -             -          -             idle      -         -
+///   (*) break_off: the job ends;  '-' is illegal and changes nothing
 /// @source  P1.2, P1.3, P1.10; speculative-rendezvous-2009 section 3.2
 [[nodiscard]] ReceiveStep step(ReceiveState now, ReceiveEvent event) noexcept;
 
 /// Is a receive in this state in Recvq, so that an arriving message may match it?
 [[nodiscard]] constexpr bool is_posted(ReceiveState state) noexcept {
   return state == ReceiveState::queued || state == ReceiveState::offered || state == ReceiveState::revoking;
+}
+
+/// Has the other side been told where such a receive's buffer is, so that data for it may come?
+[[nodiscard]] constexpr bool is_open(ReceiveState state) noexcept {
+  return state == ReceiveState::offered || state == ReceiveState::revoking || state == ReceiveState::granted ||
+         state == ReceiveState::incoming;
 }
 
 }  // namespace overlap::speculative
