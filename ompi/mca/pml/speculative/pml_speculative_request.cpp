@@ -48,6 +48,8 @@ void construct_send(SendRequest* request) {
   request->registration = {};
   request->transfer = {};
   request->fragments_out = 0;
+  request->lent = false;
+  request->ended = false;
   request->protocol_done = true;
   request->freed = false;
   request->base.req_base.req_type = MCA_PML_REQUEST_SEND;
@@ -121,6 +123,10 @@ void Pml::run_callbacks() noexcept {
 }
 
 void Pml::complete(SendRequest& request) {
+  if (request.lent) [[unlikely]] {
+    request.ended = true;
+    return;
+  }
   deregister(request.registration);
   request.protocol_done = true;
   request.base.req_base.req_pml_complete = true;
@@ -137,6 +143,14 @@ void Pml::complete(SendRequest& request) {
   }
   request.ompi().req_status.MPI_ERROR = OMPI_SUCCESS;
   finish_mpi(request.ompi());
+}
+
+void Pml::buffer_returned(SendRequest& request) {
+  ++events;
+  request.lent = false;
+  if (!request.ended) return;
+  request.ended = false;
+  complete(request);
 }
 
 void Pml::complete_when_sent(SendRequest& request, PeerLink& link) {

@@ -72,8 +72,33 @@ bool send_copied(PeerLink& link, mca_bml_base_btl_t& bml_btl, std::span<const st
   return send_descriptor(link, bml_btl, descriptor, tag);
 }
 
+/// Send an eager message that btl_sendi has refused, or queue it; the user's buffer is free when this returns.
+void send_stored(PeerLink& link, mca_bml_base_btl_t& bml_btl, std::span<const std::byte> header, const Payload& payload,
+                 opal_convertor_t* convertor, mca_btl_base_tag_t tag) {
+  std::size_t origin = 0;
+  if (payload.bytes > 0) opal_convertor_set_position(convertor, &origin);
+  if (link.pending.empty() && send_copied(link, bml_btl, header, payload, convertor, tag)) return;
+  std::vector<std::byte> bytes(header.begin(), header.end());
+  bytes.resize(header.size() + payload.bytes);
+  if (payload.bytes > 0) {
+    origin = 0;
+    opal_convertor_set_position(convertor, &origin);
+    iovec piece{bytes.data() + header.size(), payload.bytes};
+    std::uint32_t pieces = 1;
+    std::size_t packed = payload.bytes;
+    opal_convertor_pack(convertor, &piece, &pieces, &packed);
+  }
+  pml->send_bytes(link, &bml_btl, tag, bytes);
+}
+
+bool sends_in_place(const PeerLink& link, const mca_btl_base_module_t& btl, std::uint64_t bytes) noexcept {
+  const BtlCapability* capability = link.capability_of(btl);
+  return capability != nullptr && capability->in_place_min_bytes != 0 && bytes >= capability->in_place_min_bytes;
+}
+
 /// Send an eager message whose place in the stream is already taken, in whatever way the BTL has room for.
-void send_eager(PeerLink& link, std::span<const std::byte> header, const Payload& payload, mca_btl_base_tag_t tag) {
+/// @returns  nullptr; or a BTL that has refused because it would rather send from the user's buffer: nothing was sent
+[[nodiscard]] mca_bml_base_btl_t* send_eager(PeerLink& link, std::span<const std::byte> header, const Payload& payload, mca_btl_base_tag_t tag) {
   mca_bml_base_btl_t* bml_btl = mca_bml_base_btl_array_get_next(&link.endpoint->btl_eager);
   opal_convertor_t own;
   opal_convertor_t* convertor = nullptr;
@@ -93,25 +118,44 @@ void send_eager(PeerLink& link, std::span<const std::byte> header, const Payload
     sent = mca_bml_base_sendi(bml_btl, convertor, const_cast<std::byte*>(header.data()), header.size(), payload.bytes, MCA_BTL_NO_ORDER,
                               MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP, tag, nullptr) == OMPI_SUCCESS;
   }
-  if (room && !sent) {
-    std::size_t origin = 0;
-    if (payload.bytes > 0) opal_convertor_set_position(convertor, &origin);
-    sent = send_copied(link, *bml_btl, header, payload, convertor, tag);
-  }
   if (!sent) {
-    std::vector<std::byte> bytes(header.begin(), header.end());
-    bytes.resize(header.size() + payload.bytes);
-    if (payload.bytes > 0) {
-      std::size_t origin = 0;
-      opal_convertor_set_position(convertor, &origin);
-      iovec piece{bytes.data() + header.size(), payload.bytes};
-      std::uint32_t pieces = 1;
-      std::size_t packed = payload.bytes;
-      opal_convertor_pack(convertor, &piece, &pieces, &packed);
-    }
-    pml->send_bytes(link, bml_btl, tag, bytes);
+    if (room && payload.plain && payload.bytes >= link.in_place_bytes && sends_in_place(link, *bml_btl->btl, payload.bytes)) return bml_btl;
+    send_stored(link, *bml_btl, header, payload, convertor, tag);
   }
   if (convertor == &own) OBJ_DESTRUCT(&own);
+  return nullptr;
+}
+
+void on_sent_in_place(mca_btl_base_module_t*, mca_btl_base_endpoint_t*, mca_btl_base_descriptor_t* sent, int) noexcept {
+  const CallbackEntry entry;
+  pml->buffer_returned(*static_cast<SendRequest*>(sent->des_cbdata));
+}
+
+/// Send an eager message from where it lies (P3.2). Until the BTL has called back, `request` does not complete.
+void send_in_place(SendRequest& request, PeerLink& link, mca_bml_base_btl_t& bml_btl, std::span<const std::byte> header,
+                   const Payload& payload, mca_btl_base_tag_t tag) {
+  opal_convertor_t* convertor = byte_convertor.at(payload.start(), payload.bytes);
+  std::size_t bytes = payload.bytes;
+  mca_btl_base_descriptor_t* descriptor = nullptr;
+  mca_bml_base_prepare_src(&bml_btl, convertor, MCA_BTL_NO_ORDER, header.size(), &bytes,
+                           MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP, &descriptor);
+  if (descriptor != nullptr && bytes == payload.bytes) {
+    // One segment: the BTL has copied after all.
+    const bool in_place = descriptor->des_segment_count > 1;
+    std::memcpy(descriptor->des_segments[0].seg_addr.pval, header.data(), header.size());
+    descriptor->des_cbfunc = on_sent_in_place;
+    descriptor->des_cbdata = &request;
+    request.lent = true;  // before the call: the callback may run inside
+    const int rc = mca_bml_base_send(&bml_btl, descriptor, tag);
+    if (rc >= 0) {
+      process_counters().eager_in_place += in_place ? 1 : 0;
+      if (rc > 0 && request.lent) pml->buffer_returned(request);  // sent, and no callback comes
+      return;
+    }
+    request.lent = false;
+  }
+  if (descriptor != nullptr) mca_bml_base_free(&bml_btl, descriptor);
+  send_stored(link, bml_btl, header, payload, byte_convertor.at(payload.start(), payload.bytes), tag);
 }
 
 template <class Header>
@@ -119,9 +163,11 @@ std::span<const std::byte> bytes_of(const Header& header) noexcept {
   return std::as_bytes(std::span(&header, 1));
 }
 
-void start_eager(PeerLink& link, Peer& peer, int tag, const Payload& payload) {
-  const SequencedHeader header = eager_header(peer, tag, pml->protocol.eager_sequence(peer, tag));
-  send_eager(link, bytes_of(header), payload, tag_eager);
+/// Send an eager message for which a request exists.
+template <class Header>
+void send_eager_of(SendRequest& request, PeerLink& link, const Header& header, const Payload& payload, mca_btl_base_tag_t tag) {
+  mca_bml_base_btl_t* refused = send_eager(link, bytes_of(header), payload, tag);
+  if (refused != nullptr) [[unlikely]] send_in_place(request, link, *refused, bytes_of(header), payload, tag);
 }
 
 SendRequest* make_send(const void* buffer, std::size_t count, ompi_datatype_t* type, int destination, int tag,
@@ -164,7 +210,8 @@ int start_with(SendRequest& request, PeerLink& link, Peer& peer) {
   const bool synchronous = request.base.req_send_mode == MCA_PML_BASE_SEND_SYNCHRONOUS;
   if (payload.bytes <= link.eager_bytes) {
     if (!synchronous) {
-      start_eager(link, peer, base.req_tag, payload);
+      const SequencedHeader header = eager_header(peer, base.req_tag, pml->protocol.eager_sequence(peer, base.req_tag));
+      send_eager_of(request, link, header, payload, tag_eager);
       pml->complete_when_sent(request, link);
       return OMPI_SUCCESS;
     }
@@ -172,7 +219,7 @@ int start_with(SendRequest& request, PeerLink& link, Peer& peer) {
     header.send = pml->protocol.await_sync(request.op);
     header.head = eager_header(peer, base.req_tag, pml->protocol.eager_sequence(peer, base.req_tag));
     header.head.kind_version = kind_version(Kind::eager_sync);
-    send_eager(link, bytes_of(header), payload, tag_control);
+    send_eager_of(request, link, header, payload, tag_control);
     return OMPI_SUCCESS;
   }
   if (request.base.req_send_mode == MCA_PML_BASE_SEND_BUFFERED) {
@@ -198,6 +245,23 @@ void look_early(Peer& peer, int tag) {
   if (peer.kept_rtrs != 0) ++process_counters().early_progress_hits;
 }
 
+/// Go on with an eager message that a BTL would rather send from the user's buffer.
+/// @returns  the request that lives until the BTL has sent it; nullptr: the user's buffer is free already
+SendRequest* isend_in_place(mca_bml_base_btl_t& bml_btl, PeerLink& link, const SequencedHeader& header, const Payload& payload, int destination,
+                            mca_pml_base_send_mode_t mode, ompi_communicator_t* comm) {
+  if (mode == MCA_PML_BASE_SEND_BUFFERED) {
+    // Complete when the call returns.
+    send_stored(link, bml_btl, bytes_of(header), payload, byte_convertor.at(payload.start(), payload.bytes), tag_eager);
+    return nullptr;
+  }
+  SendRequest* request = make_send(payload.buffer, payload.count, payload.type, destination, header.tag, mode, comm, link.proc, false);
+  activate(*request);
+  request->protocol_done = false;
+  send_in_place(*request, link, bml_btl, bytes_of(header), payload, tag_eager);
+  pml->complete_when_sent(*request, link);
+  return request;
+}
+
 int isend_locked(const void* buffer, std::size_t count, ompi_datatype_t* type, int destination, int tag, mca_pml_base_send_mode_t mode,
                  ompi_communicator_t* comm, SendRequest*& request) {
   Peer& peer = protocol_of(comm).peer(destination);
@@ -206,7 +270,11 @@ int isend_locked(const void* buffer, std::size_t count, ompi_datatype_t* type, i
   const Payload payload = describe(buffer, count, type, *link);
   request = nullptr;
   if (payload.bytes <= link->eager_bytes && mode != MCA_PML_BASE_SEND_SYNCHRONOUS) [[likely]] {
-    start_eager(*link, peer, tag, payload);
+    const SequencedHeader header = eager_header(peer, tag, pml->protocol.eager_sequence(peer, tag));
+    if (mca_bml_base_btl_t* refused = send_eager(*link, bytes_of(header), payload, tag_eager)) [[unlikely]] {
+      request = isend_in_place(*refused, *link, header, payload, destination, mode, comm);
+      if (request != nullptr) return OMPI_SUCCESS;
+    }
     pml->run_actions();  // a message to this very process has been received by now
     if (!link->may_keep || link->unsent->messages == 0 || mode == MCA_PML_BASE_SEND_BUFFERED) [[likely]] return OMPI_SUCCESS;
     // The BTL needs progress to send it; the caller may compute or wait outside MPI once the send is complete.
