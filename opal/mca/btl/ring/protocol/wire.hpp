@@ -95,7 +95,7 @@ static_assert(wire_bytes(0) == 64 && wire_bytes(47) == 64 && wire_bytes(48) == 1
 // changes only while the process is awake, when nobody acts on the answer.
 
 inline constexpr std::uint64_t segment_magic = 0x474e49524c52564fU;  ///< "OVRLRING" in memory
-inline constexpr std::uint32_t ring_entries_max = 1024;
+inline constexpr std::uint32_t ring_entries_max = 1025;  ///< the largest polling set, and a member that is leaving it
 
 /// Of RingArea::state.
 namespace area_state {
