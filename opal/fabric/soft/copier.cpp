@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
@@ -77,27 +78,32 @@ Copier::Copier() {
 
 Copied Copier::copy(pid_t to, std::span<const Piece> target, pid_t from, std::span<const Piece> source, bool last) noexcept {
   volatile bool reading = true;
+  errno = 0;
   if (sigsetjmp(fault_return, 0) != 0) {
     fault_expected = 0;
     return reading ? Copied::source_failed : Copied::target_failed;
   }
   fault_expected = 1;
-  Copied copied = Copied::done;
+  bool good = true;
   const bool one_source = source.size() == 1;
   if (one_source && source[0].mapping == nullptr && target.size() == 1 && target[0].mapping != nullptr) {
-    if (!read_into(target[0].mapping, from, source[0], last)) copied = Copied::source_failed;
+    good = read_into(target[0].mapping, from, source[0], last);
   } else {
     const std::byte* bytes = buffer_.data();
     if (one_source && source[0].mapping != nullptr) {
       bytes = source[0].mapping;
-    } else if (!gather(from, source, sum(source))) {
-      copied = Copied::source_failed;
+    } else {
+      good = gather(from, source, sum(source));
     }
-    reading = false;
-    if (copied == Copied::done && !scatter(to, target, bytes, last)) copied = Copied::target_failed;
+    if (good) {
+      reading = false;
+      good = scatter(to, target, bytes, last);
+    }
   }
   fault_expected = 0;
-  return copied;
+  if (good) return Copied::done;
+  if (errno == ESRCH) return reading ? Copied::source_gone : Copied::target_gone;
+  return reading ? Copied::source_failed : Copied::target_failed;
 }
 
 /// Collect the source in the buffer.
@@ -150,12 +156,12 @@ bool Copier::scatter(pid_t to, std::span<const Piece> target, const std::byte* f
   return true;
 }
 
-bool Copier::atomic(pid_t pid, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept {
+Copied Copier::atomic(pid_t pid, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept {
   const bool add = request.opcode == Opcode::fetch_add;
   if (target.mapping != nullptr) {
     if (sigsetjmp(fault_return, 0) != 0) {
       fault_expected = 0;
-      return false;
+      return Copied::target_failed;
     }
     fault_expected = 1;
     std::atomic_ref<Word> word(*reinterpret_cast<Word*>(target.mapping));
@@ -167,17 +173,19 @@ bool Copier::atomic(pid_t pid, const Piece& target, const WorkRequest& request, 
       old = expected;
     }
     fault_expected = 0;
-    return true;
+    return Copied::done;
   }
+  const auto failed = [] { return errno == ESRCH ? Copied::target_gone : Copied::target_failed; };
   // Atomic among the device's own, which are executed one after the other; not against the processor's.
   const iovec other = remote(target.address, sizeof(Word));
   Word word = 0;
   const iovec local{&word, sizeof(word)};
-  if (::process_vm_readv(pid, &local, 1, &other, 1, 0) != static_cast<ssize_t>(sizeof(word))) return false;
+  if (::process_vm_readv(pid, &local, 1, &other, 1, 0) != static_cast<ssize_t>(sizeof(word))) return failed();
   old = word;
-  if (!add && word != request.compare) return true;
+  if (!add && word != request.compare) return Copied::done;
   word = add ? word + request.operand : request.operand;
-  return ::process_vm_writev(pid, &local, 1, &other, 1, 0) == static_cast<ssize_t>(sizeof(word));
+  if (::process_vm_writev(pid, &local, 1, &other, 1, 0) != static_cast<ssize_t>(sizeof(word))) return failed();
+  return Copied::done;
 }
 
 }  // namespace overlap::fabric::soft

@@ -22,7 +22,7 @@ class Copier {
 
   /// @param last  see Host::copy
   [[nodiscard]] Copied copy(pid_t to, std::span<const Piece> target, pid_t from, std::span<const Piece> source, bool last) noexcept;
-  [[nodiscard]] bool atomic(pid_t pid, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept;
+  [[nodiscard]] Copied atomic(pid_t pid, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept;
 
  private:
   [[nodiscard]] bool gather(pid_t from, std::span<const Piece> source, std::size_t bytes) noexcept;

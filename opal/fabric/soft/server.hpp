@@ -104,7 +104,7 @@ class Server final : private Host {
   // server_host.cpp: the engine's view of the machine
   [[nodiscard]] Copied copy(const Client& to, std::span<const Piece> target, const Client& from, std::span<const Piece> source,
                             bool last) noexcept override;
-  [[nodiscard]] bool atomic(const Client& client, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept override;
+  [[nodiscard]] Copied atomic(const Client& client, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept override;
   [[nodiscard]] bool fetch(Pair& pair, Submission& out) override;
   [[nodiscard]] bool take_receive(Receives& receives, Receive& out) override;
   void complete(Completions& completions, Pair& pair, const Completion& completion, std::uint32_t position) override;

@@ -13,11 +13,16 @@ namespace {
 
 Copied Server::copy(const Client& to, std::span<const Piece> target, const Client& from, std::span<const Piece> source,
                     bool last) noexcept {
-  return copier_.copy(session_of(to).pid, target, session_of(from).pid, source, last);
+  const Copied copied = copier_.copy(session_of(to).pid, target, session_of(from).pid, source, last);
+  if (copied == Copied::source_gone) end(session_of(from));
+  if (copied == Copied::target_gone) end(session_of(to));
+  return copied;
 }
 
-bool Server::atomic(const Client& client, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept {
-  return copier_.atomic(session_of(client).pid, target, request, old);
+Copied Server::atomic(const Client& client, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept {
+  const Copied outcome = copier_.atomic(session_of(client).pid, target, request, old);
+  if (outcome == Copied::target_gone) end(session_of(client));
+  return outcome;
 }
 
 bool Server::fetch(Pair& pair, Submission& out) {

@@ -12,6 +12,7 @@
 // later, for its own time, as long as that is within one latency.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -114,9 +115,14 @@ class Engine {
   [[nodiscard]] Admission admit(Pair& pair, Task& task);
   [[nodiscard]] Admission admit_receive(Pair& pair, Task& task);
   [[nodiscard]] CompletionStatus check_remote(const Pair& pair, const Task& task) const;
-  [[nodiscard]] CompletionStatus run_atomic(Pair& pair, Task& task);
+  [[nodiscard]] Copied run_atomic(Pair& pair, Task& task);
   [[nodiscard]] bool move(Pair& pair, Lane& lane);
-  [[nodiscard]] CompletionStatus move_bytes(Pair& pair, Task& task);
+  enum class Moved : std::uint8_t { done, failed, held };
+  [[nodiscard]] Moved move_bytes(Pair& pair, Lane& lane, CompletionStatus& fault);
+  [[nodiscard]] Moved move_some(Pair& pair, Lane& lane);
+  [[nodiscard]] CompletionStatus find_local(const Pair& pair, const Task& task, std::uint64_t count, std::array<Piece, gather_limit>& pieces,
+                                            std::size_t& found) const;
+  [[nodiscard]] CompletionStatus find_remote(const Pair& pair, const Task& task, std::uint64_t count, Piece& piece) const;
   void moved(Pair& pair, Lane& lane);
   void deliver(Pair& pair, Task& task);
   void answered(Pair& pair, Task& task);

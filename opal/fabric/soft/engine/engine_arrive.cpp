@@ -42,7 +42,11 @@ Engine::Admission Engine::admit(Pair& pair, Task& task) {
   if (status == CompletionStatus::success && task.takes_receive()) {
     if (const Admission admission = admit_receive(pair, task); admission != Admission::granted) return admission;
   }
-  if (status == CompletionStatus::success && task.is_atomic()) status = run_atomic(pair, task);
+  if (status == CompletionStatus::success && task.is_atomic()) {
+    const Copied outcome = run_atomic(pair, task);
+    if (outcome == Copied::target_gone) return Admission::waits;  // for remove_client()
+    if (outcome != Copied::done) status = CompletionStatus::remote_access_error;
+  }
   if (status != CompletionStatus::success) {
     fail_task(pair, task, status, clock_ + pair.wire.latency_ns, &pair.out);
     return Admission::failed;
@@ -88,12 +92,12 @@ Engine::Admission Engine::admit_receive(Pair& pair, Task& task) {
   return Admission::granted;
 }
 
-CompletionStatus Engine::run_atomic(Pair& pair, Task& task) {
+Copied Engine::run_atomic(Pair& pair, Task& task) {
   const WorkRequest& request = task.request();
   const Client& owner = *pair.peer->client;
   const Region* region = regions_.own(request.remote_key, owner.id);
   const Piece target{request.remote_address, sizeof(std::uint64_t), region->mapped(request.remote_address)};
-  return host_.atomic(owner, target, request, task.old_value) ? CompletionStatus::success : CompletionStatus::remote_access_error;
+  return host_.atomic(owner, target, request, task.old_value);
 }
 
 // --- Responses at the poster -------------------------------------------------------------------------------------------------
@@ -116,16 +120,13 @@ void Engine::come_back(Pair& pair) {
 
 /// Copy what has come of the lane's task, or leave it to move_piece(). @returns  true: the next arrival may be looked at
 bool Engine::move(Pair& pair, Lane& lane) {
-  Task& task = pair.task(lane.task);
+  const Task& task = pair.task(lane.task);
   lane.moving = true;
   if (task.available_bytes - task.moved_bytes > at_once_bytes) {
     backlog_.push_back({&pair, &lane});
     return false;
   }
-  if (const CompletionStatus status = move_bytes(pair, task); status != CompletionStatus::success) {
-    fail_task(pair, task, status, clock_ + (&lane == &pair.out ? pair.wire.latency_ns : 0), &lane);
-    return false;
-  }
+  if (move_some(pair, lane) != Moved::done) return false;
   moved(pair, lane);
   return pair.state == PairState::established;
 }
@@ -135,11 +136,8 @@ void Engine::move_piece() {
   backlog_.pop_front();
   Pair& pair = *moving.pair;
   Lane& lane = *moving.lane;
-  Task& task = pair.task(lane.task);
-  if (const CompletionStatus status = move_bytes(pair, task); status != CompletionStatus::success) {
-    fail_task(pair, task, status, clock_, &lane);
-    return;
-  }
+  if (move_some(pair, lane) != Moved::done) return;
+  const Task& task = pair.task(lane.task);
   if (task.moved_bytes < task.available_bytes) {
     backlog_.push_back(moving);
     return;
@@ -165,59 +163,85 @@ void Engine::moved(Pair& pair, Lane& lane) {
   }
 }
 
-/// Copy the next piece. Keys are looked up each time: memory may have been deregistered meanwhile.
-CompletionStatus Engine::move_bytes(Pair& pair, Task& task) {
-  const WorkRequest& request = task.request();
-  const std::uint64_t from = task.moved_bytes;
-  const std::uint64_t count = std::min(task.available_bytes - from, Host::piece_bytes);
-  if (count == 0) return CompletionStatus::success;
-  const bool to_poster = task.is_read();
+/// Copy the next piece; a fault fails the task.
+Engine::Moved Engine::move_some(Pair& pair, Lane& lane) {
+  CompletionStatus fault = CompletionStatus::success;
+  const Moved outcome = move_bytes(pair, lane, fault);
+  if (outcome == Moved::failed) {
+    const Time answer_ns = &lane == &pair.out ? pair.wire.latency_ns : 0;
+    fail_task(pair, pair.task(lane.task), fault, clock_ + answer_ns, &lane);
+  }
+  return outcome;
+}
 
+/// Keys are looked up for each piece: memory may have been deregistered meanwhile.
+Engine::Moved Engine::move_bytes(Pair& pair, Lane& lane, CompletionStatus& fault) {
+  Task& task = pair.task(lane.task);
+  const std::uint64_t count = std::min(task.available_bytes - task.moved_bytes, Host::piece_bytes);
+  if (count == 0) return Moved::done;
   std::array<Piece, gather_limit> local;
   std::size_t pieces = 0;
-  if (request.inline_data) {
-    local[pieces++] = {0, count, const_cast<std::byte*>(task.submission.inline_data) + from};
-  } else {
-    std::uint64_t offset = 0;
-    for (std::size_t i = 0; i < request.gather_count; offset += request.gather[i].bytes, ++i) {
-      const Gather& part = request.gather[i];
-      const std::uint64_t first = std::max(from, offset);
-      const std::uint64_t last = std::min(from + count, offset + part.bytes);
-      if (first >= last) continue;
-      const std::uint64_t address = reinterpret_cast<std::uintptr_t>(part.address) + (first - offset);
-      const Region* region =
-          regions_.find(part.local_key, pair.client->id, address, last - first, to_poster ? access::local_write : 0);
-      if (region == nullptr) return CompletionStatus::protection_error;
-      local[pieces++] = {address, last - first, region->mapped(address)};
-    }
-  }
-
-  std::array<std::byte, sizeof(std::uint64_t)> old{};
   Piece remote;
-  const Client& peer = *pair.peer->client;
-  if (task.is_atomic()) {
-    std::copy_n(reinterpret_cast<const std::byte*>(&task.old_value), old.size(), old.begin());
-    remote = {0, count, old.data()};
-  } else {
-    const bool by_receive = request.opcode == Opcode::send || request.opcode == Opcode::send_with_immediate;
-    const std::uint64_t address = (by_receive ? task.receive.address : request.remote_address) + from;
-    const std::uint32_t key = by_receive ? task.receive.local_key : request.remote_key;
-    const unsigned rights = by_receive ? access::local_write : to_poster ? access::remote_read : access::remote_write;
-    const Region* region = regions_.find(key, peer.id, address, count, rights);
-    if (region == nullptr) return by_receive ? CompletionStatus::remote_error : CompletionStatus::remote_access_error;
-    remote = {address, count, region->mapped(address)};
-  }
+  fault = find_local(pair, task, count, local, pieces);
+  if (fault == CompletionStatus::success) fault = find_remote(pair, task, count, remote);
+  if (fault != CompletionStatus::success) return Moved::failed;
 
-  const bool last = from + count == task.total_bytes;
+  const bool last = task.moved_bytes + count == task.total_bytes;
   const std::span<const Piece> own{local.data(), pieces};
   const std::span<const Piece> other{&remote, 1};
-  const Copied copied = to_poster ? host_.copy(*pair.client, own, peer, other, last) : host_.copy(peer, other, *pair.client, own, last);
-  switch (copied) {
-    case Copied::done: task.moved_bytes += count; return CompletionStatus::success;
-    case Copied::source_failed: return to_poster ? CompletionStatus::remote_access_error : CompletionStatus::protection_error;
-    case Copied::target_failed: return to_poster ? CompletionStatus::protection_error : CompletionStatus::remote_access_error;
+  const Client& peer = *pair.peer->client;
+  const bool to_poster = task.is_read();
+  const CompletionStatus peers_fault = CompletionStatus::remote_access_error;
+  const CompletionStatus own_fault = CompletionStatus::protection_error;
+  switch (to_poster ? host_.copy(*pair.client, own, peer, other, last) : host_.copy(peer, other, *pair.client, own, last)) {
+    case Copied::done: task.moved_bytes += count; return Moved::done;
+    case Copied::source_failed: fault = to_poster ? peers_fault : own_fault; return Moved::failed;
+    case Copied::target_failed: fault = to_poster ? own_fault : peers_fault; return Moved::failed;
+    case Copied::source_gone:
+    case Copied::target_gone: break;
   }
-  return CompletionStatus::other_error;
+  return Moved::held;  // until remove_client() ends it with the right words
+}
+
+/// The next bytes in the poster's memory.
+CompletionStatus Engine::find_local(const Pair& pair, const Task& task, std::uint64_t count, std::array<Piece, gather_limit>& pieces,
+                                    std::size_t& found) const {
+  const WorkRequest& request = task.request();
+  const std::uint64_t from = task.moved_bytes;
+  if (request.inline_data) {
+    pieces[found++] = {0, count, const_cast<std::byte*>(task.submission.inline_data) + from};
+    return CompletionStatus::success;
+  }
+  const unsigned rights = task.is_read() ? access::local_write : 0;
+  std::uint64_t offset = 0;
+  for (std::size_t i = 0; i < request.gather_count; offset += request.gather[i].bytes, ++i) {
+    const Gather& part = request.gather[i];
+    const std::uint64_t first = std::max(from, offset);
+    const std::uint64_t last = std::min(from + count, offset + part.bytes);
+    if (first >= last) continue;
+    const std::uint64_t address = reinterpret_cast<std::uintptr_t>(part.address) + (first - offset);
+    const Region* region = regions_.find(part.local_key, pair.client->id, address, last - first, rights);
+    if (region == nullptr) return CompletionStatus::protection_error;
+    pieces[found++] = {address, last - first, region->mapped(address)};
+  }
+  return CompletionStatus::success;
+}
+
+/// The next bytes at the peer: what the request names, or its receive entry, or the value an atomic found there.
+CompletionStatus Engine::find_remote(const Pair& pair, const Task& task, std::uint64_t count, Piece& piece) const {
+  const WorkRequest& request = task.request();
+  if (task.is_atomic()) {
+    piece = {0, count, const_cast<std::byte*>(reinterpret_cast<const std::byte*>(&task.old_value))};
+    return CompletionStatus::success;
+  }
+  const bool by_receive = request.opcode == Opcode::send || request.opcode == Opcode::send_with_immediate;
+  const std::uint64_t address = (by_receive ? task.receive.address : request.remote_address) + task.moved_bytes;
+  const std::uint32_t key = by_receive ? task.receive.local_key : request.remote_key;
+  const unsigned rights = by_receive ? access::local_write : task.is_read() ? access::remote_read : access::remote_write;
+  const Region* region = regions_.find(key, pair.peer->client->id, address, count, rights);
+  if (region == nullptr) return by_receive ? CompletionStatus::remote_error : CompletionStatus::remote_access_error;
+  piece = {address, count, region->mapped(address)};
+  return CompletionStatus::success;
 }
 
 // --- The end of a task -------------------------------------------------------------------------------------------------------
@@ -237,7 +261,7 @@ void Engine::deliver(Pair& pair, Task& task) {
   }
   task.done = true;
   task.done_at = clock_ + pair.wire.latency_ns;
-  if (task.request().signalled) arm_retire(pair);
+  if (task.request().signalled || pair.failing) arm_retire(pair);  // what has failed may stand behind it
 }
 
 /// A response is there.

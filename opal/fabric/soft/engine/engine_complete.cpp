@@ -25,10 +25,12 @@ void Engine::report(Pair& pair, const Task& task, CompletionStatus status) {
 /// See to it that retire() runs when the next completion becomes visible.
 void Engine::arm_retire(Pair& pair) {
   if (pair.retire_timer.armed()) return;
+  Time at = clock_;
   for (const Task& task : pair.tasks) {
     if (!task.done) return;
+    at = std::max(at, task.done_at);  // it is not told before those that were posted before it
     if (!task.request().signalled && task.status == CompletionStatus::success) continue;
-    visible_timers_.set(pair.retire_timer, std::max(task.done_at, clock_));
+    visible_timers_.set(pair.retire_timer, at);
     return;
   }
 }

@@ -39,7 +39,13 @@ struct Receive {
   std::uint32_t local_key = 0;
 };
 
-enum class Copied : std::uint8_t { done, source_failed, target_failed };
+enum class Copied : std::uint8_t {
+  done,
+  source_failed,
+  target_failed,
+  source_gone,  ///< its process has ended, which the engine will be told, too
+  target_gone,
+};
 
 class Host {
  public:
@@ -49,8 +55,8 @@ class Host {
   /// @param last  the last byte of the target ends a message: it must become visible after all others
   [[nodiscard]] virtual Copied copy(const Client& to, std::span<const Piece> target, const Client& from, std::span<const Piece> source,
                                     bool last) noexcept = 0;
-  /// Execute fetch_add or compare_swap on 8 aligned bytes. @returns  false when the memory is gone
-  [[nodiscard]] virtual bool atomic(const Client& client, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept = 0;
+  /// Execute fetch_add or compare_swap on 8 aligned bytes. @returns  done | target_failed | target_gone
+  [[nodiscard]] virtual Copied atomic(const Client& client, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept = 0;
 
   /// Take the next entry of a send queue. @returns  false when there is none
   [[nodiscard]] virtual bool fetch(Pair& pair, Submission& out) = 0;
