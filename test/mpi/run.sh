@@ -41,42 +41,13 @@ run() {
     result "$name" $? "$log"
 }
 
-programs=
-for source in "$here"/*.cpp; do
-    program=$(basename "$source" .cpp)
-    [ "$program" = mpi_test ] || programs="$programs $program"
-done
-
-# Up to date objects are kept; two at a time.
-compile() { # PROGRAM
-    if [ "$build/$1" -nt "$here/$1.cpp" ] && [ "$build/$1" -nt "$build/mpi_test.o" ]; then return 0; fi
-    main=$build/mpi_test.o
-    [ "$1" != abort ] || main=  # has its own
-    mpicxx -std=c++20 -O0 -Wall -Wextra "$here/$1.cpp" $main -o "$build/$1" -pthread >"$build/$1.compile" 2>&1
-}
-if ! [ "$build/mpi_test.o" -nt "$here/mpi_test.cpp" ] || ! [ "$build/mpi_test.o" -nt "$here/mpi_test.hpp" ]; then
-    mpicxx -std=c++20 -O1 -Wall -Wextra -c "$here/mpi_test.cpp" -o "$build/mpi_test.o" || { fail "compile mpi_test"; exit 1; }
-fi
-waiting=
-for program in $programs; do
-    compile "$program" &
-    waiting="$waiting $program:$!"
-    if [ "$(echo "$waiting" | wc -w)" -ge 2 ]; then
-        for each in $waiting; do wait "${each#*:}" || fail "compile ${each%:*}"; done
-        waiting=
-    fi
-done
-for each in $waiting; do wait "${each#*:}" || fail "compile ${each%:*}"; done
-if [ $failed -ne 0 ]; then
-    cat "$build"/*.compile >&2
-    exit 1
-fi
+. "$here/build.sh"
 has() { [ -x "$build/$1" ] && [ -f "$here/$1.cpp" ]; }
 
 for btl in vader,self tcp,self; do
     for ranks in 2 4; do
         for program in $programs; do
-            [ $program != abort ] || continue
+            case $program in abort | forever) continue ;; esac
             btls=$btl
             case $program in
                 speculation) [ $ranks = 2 ] || continue ;;
