@@ -49,6 +49,7 @@ Transport::Transport(std::unique_ptr<fabric::Device> device, const Network& netw
   remove_stale_segments();
   segment_ = std::make_unique<Segment>(
       SegmentShape{tunables.polling_set + 1, tunables.ring_slots, slot_bytes_, tunables.receive_buffers, channel_bytes_});
+  remove_at_end(segment_->path());
   completions_ = device_->make_completion_queue(std::min(capabilities().completion_queue_max, completion_entries()));
   receives_ = device_->make_receive_queue(tunables.receive_buffers);
   mca_rcache_base_resources_t resources{};

@@ -17,6 +17,7 @@
 //   make_pml_component(name, functions)   the component's structure
 //   make_btl_component(name, functions)   the same for a BTL; make_btl_module(fill) as make_pml_module
 //   deliver_message(btl, endpoint, tag, piece) hand a message that a BTL has received to whoever registered for its tag
+//   remove_at_end(path)                   let the launcher's daemon remove a file when this process has ended
 //   publish(component, bytes), lookup_published(component, name)   a BTL's address, through the modex
 //   OVERLAP_EXPORT                        put it on mca_*_component
 //   poll_events()                         one non-blocking turn of libevent (TCP); lives in libmca_common_overlap
@@ -385,6 +386,17 @@ inline void deliver_message(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t*
     }
     std::free(data);
     return bytes;
+}
+
+/// Let the launcher's daemon remove a file when this process has ended, however it ends.
+inline void remove_at_end(const std::string& path) noexcept
+{
+    char* name = const_cast<char*>(path.c_str());
+#if OMPI_MAJOR_VERSION == 4
+    if (opal_pmix.register_cleanup != nullptr) opal_pmix.register_cleanup(name, false, false, false);
+#else
+    opal_pmix_register_cleanup(name, false, false, false);
+#endif
 }
 
 /// Call visit(mca_btl_base_module_t &) for each BTL module that was initialised.
