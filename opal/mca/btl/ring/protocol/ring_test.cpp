@@ -207,7 +207,9 @@ TEST_CASE("Ring: seeded walk, slots freed at random (P2.4)") {
   for (int i = 0; i < 200000; ++i) {
     switch (random() % 4) {
       case 0:
-        if (pair.send.has_credit()) under_way.push_back(pair.post(filled(random() % 176, static_cast<std::uint8_t>(posted)), random() % 2, posted)), ++posted;
+        if (!pair.send.has_credit()) break;
+        under_way.push_back(pair.post(filled(random() % 176, static_cast<std::uint8_t>(posted)), random() % 2 != 0, posted));
+        ++posted;
         break;
       case 1:
         if (!under_way.empty()) pair.land(under_way.front()), under_way.erase(under_way.begin());

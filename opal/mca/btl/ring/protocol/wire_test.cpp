@@ -93,8 +93,8 @@ TEST_CASE("Wire: a ring_open is refused when the ring cannot be") {
     CHECK(find_fault(ControlBody{.kind = kind}) == nullptr);
   }
   constexpr std::uint32_t unknown = control_kind::goodbye + 1;
-  for (const ControlBody& bad : {ControlBody{0, 5, 2048, 1, 64}, ControlBody{unknown, 5, 2048, 1, 64}, ControlBody{2, 0, 2048, 1, 64}, ControlBody{2, 5, 0, 1, 64},
-                                 ControlBody{2, 5, 100, 1, 64}, ControlBody{2, 5, 2048, 1, 8}}) {
+  for (const ControlBody& bad : {ControlBody{0, 5, 2048, 1, 64}, ControlBody{unknown, 5, 2048, 1, 64}, ControlBody{2, 0, 2048, 1, 64},
+                                 ControlBody{2, 5, 0, 1, 64}, ControlBody{2, 5, 100, 1, 64}, ControlBody{2, 5, 2048, 1, 8}}) {
     CHECK(find_fault(bad) != nullptr);
   }
 }
