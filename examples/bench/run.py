@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-from runlib.catalogue import BENCHMARKS
+from runlib.catalogue import BENCHMARKS, is_tool, names_on
 from runlib.figures import figures
 from runlib.machine import machine
 from runlib.measure import measure, measure_profile
@@ -19,18 +19,27 @@ from runlib.plots import import_matplotlib, plot_all
 from runlib.results import Results
 from runlib.runner import COMPONENT_PATH, ROOT, Cleanup, Runner, physical_cores
 from runlib.text import as_markdown, as_text, say
+from runlib.vm import take_in
+
+
+def build_programs(options):
+    names = {name for transport in options.transports for name in names_on(transport, options.benchmarks)}
+    needed = {BENCHMARKS[name].program for name in names if not is_tool(BENCHMARKS[name])}
+    if options.profile:
+        needed = {"waitprofile"}
+    subprocess.run(["sh", str(HERE / "build.sh"), str(options.build), *sorted(needed)], check=True)
+    options.build = options.build.resolve()
 
 
 def main():
     options = parse(sys.argv[1:], __doc__)
     for tool in ("mpirun", "ompi_info"):
-        if shutil.which(tool) is None:
+        if not options.vm and shutil.which(tool) is None:
             sys.exit(f"run.py: {tool} not found (Debian: openmpi-bin)")
     if COMPONENT_PATH not in os.environ and (ROOT / "_install" / "env.sh").exists():
         os.environ[COMPONENT_PATH] = f"{ROOT}/_install/lib/openmpi:SYSTEM_DEFAULT:USER_DEFAULT"
-    needed = {"waitprofile"} if options.profile else {BENCHMARKS[name].program for name in options.benchmarks}
-    subprocess.run(["sh", str(HERE / "build.sh"), str(options.build), *sorted(needed)], check=True)
-    options.build = options.build.resolve()
+    if not options.vm:
+        build_programs(options)
     options.out.mkdir(parents=True, exist_ok=True)
     facts = machine(options)
     for key, value in facts.items():
@@ -40,22 +49,22 @@ def main():
     say()
 
     results = Results()
-    runner = Runner(options, Cleanup())
-    failures = (measure_profile if options.profile else measure)(options, runner, results)
-    names = list(options.variants)
-    header, lines = results.table(names)
+    if options.vm:
+        failures = take_in(results, options.vm, facts)
+    else:
+        failures = (measure_profile if options.profile else measure)(options, Runner(options, Cleanup()), results)
+    tables = results.tables()
     preface = "".join(f"{key}: {value}\n" for key, value in facts.items())
-    text, markdown = as_text(header, lines), as_markdown(header, lines)
-    judged = figures(results, names)
-    if judged[1]:
-        text += "\n" + as_text(*judged)
-        markdown += "\n" + as_markdown(*judged)
+    judged = figures(results)
+    judged = [judged] if judged[1] else []
+    text = "\n".join(as_text(*table) for table in tables + judged)
+    markdown = "\n".join(as_markdown(*table) for table in tables + judged)
     results.write_csv(options.out / "results.csv")
     (options.out / "results.txt").write_text(preface + "\n" + text)
     (options.out / "results.md").write_text("".join(f"- {l}\n" for l in preface.splitlines()) + "\n" + markdown)
-    plots = [] if options.no_plots else plot_all(results, names, options.out,
+    plots = [] if options.no_plots else plot_all(results, options.out,
                                                  f"{facts['machine']}; {facts['Open MPI']}; {facts['date']}; {facts['commit']}")
-    say("\n" + (as_text(*results.brief(names), left=3) if options.brief else text))
+    say("\n" + ("\n".join(as_text(*table, left=3) for table in results.briefs()) if options.brief else text))
     say(f"results in {options.out}/results.csv, .txt, .md")
     for path in plots:
         say(f"  {path}.svg  {path}.png")

@@ -8,7 +8,18 @@ VARIANTS = {
     "no_adaptation": "--mca pml speculative --mca pml_speculative_adaptation 0",
     "no_speculation": "--mca pml speculative --mca pml_speculative_speculation 0",
     "ucx": "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any",
+    # on btl/ring: its rings, its send/receive channel alone, its rings with every message copied
+    "ring": "--mca pml speculative",
+    "channel": "--mca pml speculative --mca btl_ring_rings 0",
+    "copied": "--mca pml speculative --mca btl_ring_frequent 0",
 }
+SLOTS = ("slots_100", "slots_5", "slots_10", "slots_25", "slots_50")
+VARIANTS.update({name: f"--mca pml speculative --mca btl_ring_ring_slots {name.split('_')[1]}" for name in SLOTS})
+
+# Modelled wires of btl/ring's software device: (MB/s, ns one way).
+SOFT = {"soft": (1000, 5000), "soft_fast": (12000, 1000)}
+BTLS = ("vader", "tcp", "nodes")
+TRANSPORTS = (*BTLS, *SOFT)
 
 
 @dataclass(frozen=True)
@@ -19,6 +30,10 @@ class Benchmark:
     quick: str = ""
     nodes: str = ""
     nodes_quick: str = ""
+    on: tuple = BTLS         # the transports that it belongs to
+    variants: tuple = ()     # of its own; the first is the reference
+    ranks: int = 2
+    mpirun: str = ""         # for all variants
     calibrate: bool = False  # measure the communication time of the first variant before and give it to all (--comm-us)
 
 
@@ -39,9 +54,49 @@ BENCHMARKS = {
     "matching": Benchmark("matching", "", "--budget-ms 100 --samples 20"),
     "rtr_usage": Benchmark("rtr_usage", "", "--messages 100", "--messages 60"),
 }
-QUICK = ["pingpong", "message_rate", "overlap"]
+
+# A slot that holds 8 KiB, for comparisons up to there.
+WIDE = "--mca btl_ring_slot_bytes 12288 --mca btl_ring_channel_bytes 12288"
+RING = ("channel", "ring")
+FREQUENT = ("copied", "ring")
+BENCHMARKS.update({
+    "soft_overlap": Benchmark("overlap", "--sizes 64k..4m --lead-us 300 --budget-ms 120", "--sizes 64k,1m,4m --lead-us 300 --budget-ms 60",
+                              on=tuple(SOFT), variants=("ob1", "speculative")),
+    "ring_latency": Benchmark("pingpong", "--sizes 8..8k --budget-ms 120", "--sizes 8,1k,8k --budget-ms 60", on=("soft",), variants=RING,
+                              mpirun=WIDE),
+    "ring_rate": Benchmark("message_rate", "--window 100 --budget-ms 300", "--window 100 --budget-ms 100", on=("soft",), variants=RING),
+    "ring_bandwidth": Benchmark("bandwidth", "--sizes 8..8k --window 100 --budget-ms 100", "--sizes 1k --window 100 --budget-ms 60",
+                                on=("soft",), variants=RING, mpirun=WIDE),
+    "ring_overhead": Benchmark("overhead", "--sizes 8,128,1k,8k --budget-ms 300", "--sizes 8,1k --budget-ms 100", on=("soft",), variants=RING,
+                               mpirun=WIDE),
+    "ring_slots": Benchmark("bandwidth", "--sizes 8,256,1k --window 100 --budget-ms 80", "--sizes 8 --window 100 --budget-ms 40",
+                            on=("soft",), variants=SLOTS),
+    "ring_collectives": Benchmark("collectives", "--budget-ms 150", "--sizes 8,1k --budget-ms 50", on=("soft",), variants=RING, ranks=4),
+    "frequent_latency": Benchmark("pingpong", "--sizes 128..8k --budget-ms 200", "--sizes 128,8k --budget-ms 80", on=("soft",),
+                                  variants=FREQUENT, mpirun=WIDE),
+    "frequent_overhead": Benchmark("overhead", "--sizes 128..8k --budget-ms 300", "--sizes 8k --budget-ms 100", on=("soft",),
+                                   variants=FREQUENT, mpirun=WIDE),
+    "frequent_reuse": Benchmark("reuse", "--buffers 100", "--buffers 12 --sizes 1k,8k", on=("soft",), variants=FREQUENT, mpirun=WIDE),
+    "frequent_collectives": Benchmark("collectives", "--only bcast,scatter --sizes 128..8k --budget-ms 150",
+                                      "--only bcast,scatter --sizes 8k --budget-ms 50", on=("soft",), variants=FREQUENT, ranks=4, mpirun=WIDE),
+    "ring_memory": Benchmark("memory", on=("soft",), variants=("ring",), ranks=20),
+    "ring_costs": Benchmark("ring-calibrate", "--fabric soft --csv", "--fabric soft --csv --quick", on=("soft",), variants=("tool",)),
+})
+QUICK = ["pingpong", "message_rate", "overlap", "soft_overlap", "ring_latency", "ring_rate", "ring_overhead", "frequent_latency",
+         "frequent_overhead", "ring_memory", "ring_costs"]
+
+
+def is_tool(benchmark):
+    """An installed program and not one of this folder: it runs as it is, without mpirun."""
+    return benchmark.variants == ("tool",)
+
+
+def names_on(transport, names):
+    return [name for name in names if transport in BENCHMARKS[name].on]
 
 # What the tables and plots show, with the title of the axis; everything else goes to the CSV only.
 METRICS = {"half_round_trip", "bandwidth", "rate", "overlap", "time", "iteration", "latency", "per_message", "rtr_usage",
-           "extra_bytes", "seconds", "rtr_unused"}
-WITH_X = {"progress": "{:.4g} us", "exchange": "comm/comp {:g}", "matching": "{:g} messages", "crossing": "skew {:g} us"}
+           "extra_bytes", "seconds", "rtr_unused", "overhead", "share", "mean", "memory", "rings", "poll", "cost", "uses"}
+WITH_X = {"progress": "{:.4g} us", "exchange": "comm/comp {:g}", "matching": "{:g} messages", "crossing": "skew {:g} us", "ring_costs": "{:g} peers"}
+# These have results under the name of the catalogue, not that of their program, because several use the same program.
+NAMED = {name for name in BENCHMARKS if name.startswith(("soft_", "ring_", "frequent_"))}

@@ -7,17 +7,19 @@ from .text import KIB, MIB, size_text
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure to reach: the worst of `sizes` (bytes; or x) of one metric, of a variant against the first one."""
+    """A figure to reach: the worst of `sizes` (bytes) and `xs` of one metric, of a variant against the reference."""
     text: str
     transport: str
     benchmark: str
     metric: str
-    kind: str  # "ratio" to the first variant, "points" above it, or the "value" itself
+    kind: str  # "ratio" to the reference, "points" above it, the "value" itself, or "of_copy": what is saved in % of a copy
     limit: float
     at_most: bool
     sizes: tuple = (0, 1 << 62)
     cases: tuple = ()
     variant: str = "speculative"
+    base: str = ""  # the reference, if not the first variant of the benchmark
+    xs: tuple = (0, 1 << 62)
 
 
 FIGURES = [
@@ -36,37 +38,69 @@ FIGURES = [
     Figure("crossing RTR and RTS, adaptation on", "vader", "crossing", "latency", "ratio", 1.01, True),
     Figure("crossing RTR and RTS, adaptation off", "vader", "crossing", "latency", "ratio", 1.03, True, variant="no_adaptation"),
     Figure("extra bytes in % of the data", "vader", "rtr_usage", "extra_bytes", "value", 0.04, True),
+    *[Figure(f"{who} early: overlap of both sides 64 KiB to 4 MiB", transport, "soft_overlap", "overlap", "value", 95, False,
+             (64 * KIB, 4 * MIB), (f"{who}_early.receiver", f"{who}_early.sender"))
+      for transport in ("soft", "soft_fast") for who in ("receiver", "sender")],
+    Figure("ring against send/receive channel: latency 8 B", "vm", "ring_latency", "half_round_trip", "ratio", 0.76, True, (8, 8),
+           variant="ring"),
+    Figure("ring against send/receive channel: message rate 8 B", "vm", "ring_rate", "rate", "ratio", 2.0, False, (8, 8), variant="ring"),
+    Figure("ring against pml/ucx rc_verbs: latency 8 B to 8 KiB", "vm", "ring_latency", "half_round_trip", "ratio", 1.0, True, (8, 8 * KIB),
+           variant="ring", base="ucx"),
+    Figure("ring against send/receive channel: latency 8 B", "soft", "ring_latency", "half_round_trip", "ratio", 0.76, True, (8, 8),
+           variant="ring"),
+    Figure("ring against send/receive channel: message rate 8 B", "soft", "ring_rate", "rate", "ratio", 2.0, False, (8, 8), variant="ring"),
+    Figure("frequent buffer: a send of 8 KiB saves, in % of a copy", "soft", "frequent_overhead", "overhead", "of_copy", 90, False,
+           (8 * KIB, 8 * KIB), ("send",), variant="ring"),
+    Figure("poll time of an idle peer in ns", "soft", "ring_costs", "poll_per_peer", "value", 2, True, variant="tool", xs=(16, 1024)),
+    Figure("poll time of 128 peers in ns", "soft", "ring_costs", "poll", "value", 250, True, variant="tool", xs=(128, 128)),
+    Figure("memory of a process, MiB", "soft", "ring_memory", "memory", "value", 8, True, cases=("registered",), variant="ring"),
 ]
 
 
-def figures(results, variants):
-    """Judge the figures to reach that were measured: (text, variant, wanted, worst, where, reached)."""
+def figures(results):
+    """Judge the figures to reach that were measured: a header and lines (text, variant, wanted, worst, where, reached)."""
     out = []
     for figure in FIGURES:
-        if figure.variant not in variants or figure.variant == variants[0]:
-            continue
         worst = None
-        for (transport, benchmark, case, size, metric, x), by_variant in results.series.items():
-            mine, base = by_variant.get(figure.variant), by_variant.get(variants[0])
-            if (transport, benchmark, metric) != (figure.transport, figure.benchmark, figure.metric) or mine is None:
-                continue
-            if not figure.sizes[0] <= size <= figure.sizes[1] or (figure.cases and case not in figure.cases):
-                continue
-            value = mine.median()
-            if figure.kind != "value":
-                if base is None:
-                    continue
-                pairs = sorted(set(base.medians) & set(mine.medians))
-                if not pairs:
-                    continue
-                both = [(mine.medians[p], base.medians[p]) for p in pairs]
-                value = statistics.median(m - b if figure.kind == "points" else m / b for m, b in both)
-            if worst is None or (value > worst[0]) == figure.at_most:
-                worst = (value, f"{size_text(size)}" + ("" if case == "-" else f", {case}"))
+        for key, by_variant in results.series.items():
+            value = value_of(results, figure, key, by_variant)
+            if value is not None and (worst is None or (value > worst[0]) == figure.at_most):
+                worst = (value, place(key))
         if worst is None:
             continue
         reached = worst[0] <= figure.limit if figure.at_most else worst[0] >= figure.limit
-        wanted = f"{'<=' if figure.at_most else '>='} {figure.limit:g}" + {"ratio": " x", "points": " pt", "value": ""}[figure.kind]
-        out.append([f"{figure.text}, {figure.transport}", figure.variant, wanted, f"{worst[0]:.4g}", worst[1],
-                    "reached" if reached else "NOT reached"])
+        unit = {"ratio": " x", "points": " pt", "value": "", "of_copy": " %"}[figure.kind]
+        out.append([f"{figure.text}, {figure.transport}", figure.variant, f"{'<=' if figure.at_most else '>='} {figure.limit:g}{unit}",
+                    f"{worst[0]:.4g}", worst[1], "reached" if reached else "NOT reached"])
     return ["figure (worst of its range)", "variant", "wanted", "measured", "where", ""], out
+
+
+def place(key):
+    _transport, benchmark, case, size, _metric, x = key
+    return (f"{x:g} peers" if benchmark == "ring_costs" else size_text(size)) + ("" if case == "-" else f", {case}")
+
+
+def value_of(results, figure, key, by_variant):
+    """What a series says about a figure; None when it is about something else."""
+    transport, benchmark, case, size, metric, x = key
+    if (transport, benchmark, metric) != (figure.transport, figure.benchmark, figure.metric):
+        return None
+    if not figure.sizes[0] <= size <= figure.sizes[1] or not figure.xs[0] <= x <= figure.xs[1]:
+        return None
+    if figure.cases and case not in figure.cases:
+        return None
+    mine, base = by_variant.get(figure.variant), by_variant.get(figure.base or results.variants[transport, benchmark][0])
+    if mine is None or (mine is base and figure.kind != "value"):
+        return None
+    if figure.kind == "value":
+        return mine.median()
+    pairs = sorted(set(base.medians) & set(mine.medians)) if base is not None else []
+    if not pairs:
+        return None
+    both = [(mine.medians[p], base.medians[p]) for p in pairs]
+    if figure.kind == "ratio":
+        return statistics.median(m / b for m, b in both)
+    if figure.kind == "points":
+        return statistics.median(m - b for m, b in both)
+    copy = results.series.get((transport, "ring_costs", "copy", size, "cost", 0.0), {}).get("tool")  # ns; the overhead is in us
+    return None if copy is None else statistics.median(100e3 * (b - m) / copy.median() for m, b in both)

@@ -5,6 +5,7 @@ import platform
 import re
 import subprocess
 
+from .catalogue import BENCHMARKS, SOFT, names_on
 from .runner import COMPONENT_PATH, ROOT, socket_options
 from .text import read_first
 
@@ -26,8 +27,13 @@ def machine(options):
         "pairs": str(options.pairs),
         "transports": " ".join(options.transports),
     }
-    for name, arguments in options.variants.items():
+    used = {v: options.known[v] for t in options.transports for b in names_on(t, options.benchmarks)
+            for v in BENCHMARKS[b].variants or options.variants if v in options.known}
+    for name, arguments in ({} if options.vm else used or options.variants).items():
         facts[f"variant {name}"] = arguments
+    for name in options.transports:
+        if name in SOFT:
+            facts[name] = "btl/ring on its software device, {} MB/s, {} ns one way".format(*SOFT[name])
     if "tcp" in options.transports:
         facts["tcp, all variants"] = " ".join(socket_options()) or "(no options: rmem_max or wmem_max below 1 MiB)"
     if "nodes" in options.transports:

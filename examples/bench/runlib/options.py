@@ -4,7 +4,7 @@ import os
 import shlex
 from pathlib import Path
 
-from .catalogue import BENCHMARKS, QUICK, VARIANTS
+from .catalogue import BENCHMARKS, QUICK, TRANSPORTS, VARIANTS, names_on
 from .text import say
 
 HERE = Path(__file__).resolve().parent.parent
@@ -14,7 +14,8 @@ def parse(arguments, description):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a subset of benchmarks and sizes")
     parser.add_argument("--benchmarks", metavar="A,B", help=f"of: {' '.join(BENCHMARKS)}")
-    parser.add_argument("--transports", metavar="A,B", default="vader", help="of: vader tcp nodes (default: vader)")
+    parser.add_argument("--transports", metavar="A,B", default="vader", help=f"of: {' '.join(TRANSPORTS)} (default: vader); soft and "
+                        "soft_fast are btl/ring on its software device with 1 GB/s, 5 us and 12 GB/s, 1 us")
     parser.add_argument("--variants", metavar="A,B", default="ob1,speculative",
                         help=f"of: {' '.join(VARIANTS)} (default: ob1,speculative); the first is the reference")
     parser.add_argument("--variant", metavar="NAME=ARGS", action="append", default=[], help="another variant: mpirun arguments")
@@ -23,6 +24,8 @@ def parse(arguments, description):
     parser.add_argument("--build", type=Path, default=HERE / "build", help="folder of the programs; built when missing or old")
     parser.add_argument("--profile", metavar="PROGRAM", help="run this program (with arguments) instead of the benchmarks and compare "
                         "the time it waits in MPI")
+    parser.add_argument("--vm", metavar="FILE", type=Path, help="take in what vm_job.sh has printed in a virtual machine (or on another "
+                        "machine with an RDMA device), instead of running anything")
     parser.add_argument("--np", type=int, default=2, help="ranks for --profile (default: 2)")
     parser.add_argument("--rate", default="1gbit", help="rate of the simulated nodes (default: 1gbit)")
     parser.add_argument("--nice", type=int, default=0, metavar="N", help="priority of all variants on a busy machine (root: -19 to 19; "
@@ -41,6 +44,7 @@ def parse(arguments, description):
     for name in names:
         if name not in known:
             parser.error(f"no variant '{name}'; there are: {' '.join(known)}")
+    options.known = known
     options.variants = {name: known[name] for name in names}
     options.benchmarks = options.benchmarks.split(",") if options.benchmarks else (QUICK if options.quick else list(BENCHMARKS))
     for name in options.benchmarks:
@@ -48,8 +52,10 @@ def parse(arguments, description):
             parser.error(f"no benchmark '{name}'; there are: {' '.join(BENCHMARKS)}")
     options.transports = options.transports.split(",")
     for name in options.transports:
-        if name not in ("vader", "tcp", "nodes"):
-            parser.error(f"no transport '{name}'; there are: vader tcp nodes")
+        if name not in TRANSPORTS:
+            parser.error(f"no transport '{name}'; there are: {' '.join(TRANSPORTS)}")
+    if not options.profile and not options.vm and not any(names_on(t, options.benchmarks) for t in options.transports):
+        parser.error(f"none of these benchmarks runs on {' '.join(options.transports)}")
     if "nodes" in options.transports and os.geteuid() != 0:
         say("nodes: left out, network namespaces need root")
         options.transports.remove("nodes")

@@ -18,7 +18,12 @@ def import_matplotlib():
     return pyplot
 
 
-def plot_all(results, variants, folder, footer):
+def by_x(benchmark, metric):
+    """Is x on the axis, and not the size?"""
+    return benchmark in WITH_X and (benchmark != "ring_costs" or metric == "poll")
+
+
+def plot_all(results, folder, footer):
     """One figure per benchmark and transport, as SVG and PNG; returns the paths without their ending."""
     pyplot = import_matplotlib()
     if pyplot is None:
@@ -26,8 +31,8 @@ def plot_all(results, variants, folder, footer):
         return []
     groups = {}
     for (transport, benchmark, case, size, metric, x), by_variant in results.series.items():
-        if metric in METRICS and benchmark not in ("rtr_usage", "waitprofile"):
-            panel = (f"{case} {size_text(size)}" if benchmark in WITH_X else case, metric)
+        if metric in METRICS and benchmark not in ("rtr_usage", "waitprofile", "ring_memory"):
+            panel = (f"{case} {size_text(size)}" if by_x(benchmark, metric) else case, metric)
             groups.setdefault((transport, benchmark), {}).setdefault(panel, []).append((size, x, by_variant))
     paths = []
     for (transport, benchmark), panels in groups.items():
@@ -37,7 +42,7 @@ def plot_all(results, variants, folder, footer):
         for axis in axes.flat[len(panels):]:
             axis.set_visible(False)
         for axis, ((case, metric), points) in zip(axes.flat, panels.items()):
-            draw(axis, case, metric, points, variants, benchmark)
+            draw(axis, case, metric, points, results.variants[transport, benchmark], benchmark)
         figure.suptitle(f"{benchmark}, {transport}")
         figure.text(0.01, 0.005, footer, fontsize=6, color="#666666")
         figure.tight_layout(rect=(0, 0.02, 1, 1))
@@ -51,8 +56,8 @@ def plot_all(results, variants, folder, footer):
 
 def draw(axis, case, metric, points, variants, benchmark):
     unit = next(iter(points[0][2].values())).unit
-    by_x = benchmark in WITH_X
-    labels = [f"{x:g}" if by_x else size_text(size) for size, x, _ in points]
+    along_x = by_x(benchmark, metric)
+    labels = [f"{x:g}" if along_x else size_text(size) for size, x, _ in points]
     for index, variant in enumerate(variants):
         at, middle, low, high = [], [], [], []
         for i, (_size, _x, by_variant) in enumerate(points):
@@ -76,11 +81,12 @@ def draw(axis, case, metric, points, variants, benchmark):
         axis.set_xlabel(labels[0])
     else:
         step = max(1, len(labels) // 8)
-        axis.set_xticks(range(0, len(labels), step), labels[::step], rotation=35 if not by_x else 0, fontsize=7)
-        if by_x:
+        axis.set_xticks(range(0, len(labels), step), labels[::step], rotation=35 if not along_x else 0, fontsize=7)
+        if along_x:
             axis.set_xlabel({"progress": "computation / transfer", "exchange": "communication / computation",
-                             "matching": "messages", "crossing": "skew of the sender [us]"}[benchmark] + f" ({size_text(points[0][0])})")
-    if (metric == "half_round_trip" or benchmark in ("matching", "exchange")) and len(points) > 1:
+                             "matching": "messages", "crossing": "skew of the sender [us]", "ring_costs": "peers"}[benchmark] +
+                            f" ({size_text(points[0][0])})" * (benchmark != "ring_costs"))
+    if (metric == "half_round_trip" or benchmark in ("matching", "exchange", "ring_costs")) and len(points) > 1:
         axis.set_yscale("log")
     elif metric == "overlap":
         axis.set_ylim(-15, 105)

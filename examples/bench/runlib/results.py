@@ -28,9 +28,16 @@ class Results:
         self.rows = []
         self.series = {}
         self.steps = {}
+        self.variants = {}  # (transport, benchmark) -> its variants, the reference first
 
-    def add(self, transport, variant, pair, row):
+    def add(self, transport, names, variant, pair, row, name=None):
+        """Take in one line of a benchmark.
+
+        names: all variants of that benchmark, the reference first; name: what to call it, if not as the line does
+        """
         benchmark, case, size, x, metric, unit, samples, *values = row
+        benchmark = name or benchmark
+        self.variants.setdefault((transport, benchmark), tuple(names))
         self.rows.append([transport, benchmark, case, size, x, metric, unit, variant, pair, samples, *values])
         key = (transport, benchmark, case, int(size), metric, self.step(transport, benchmark, case, variant, pair, x))
         series = self.series.setdefault(key, {}).setdefault(variant, Series(unit))
@@ -52,22 +59,37 @@ class Results:
             writer.writerow(self.columns)
             writer.writerows(self.rows)
 
-    def brief(self, variants):
-        """The table for the screen: medians only."""
-        header = ["where", "what", "size", "unit"] + variants + [f"{v} vs {variants[0]}" for v in variants[1:]]
+    def groups(self):
+        """Every list of variants, with the series of the benchmarks that were compared in these."""
+        groups = {}
+        for key, by_variant in self.series.items():
+            groups.setdefault(self.variants[key[0], key[1]], {})[key] = by_variant
+        return groups.items()
+
+    def briefs(self):
+        """The tables for the screen: medians only."""
+        return [self.brief(series, variants) for variants, series in self.groups()]
+
+    def tables(self):
+        return [self.table(series, variants) for variants, series in self.groups()]
+
+    @staticmethod
+    def brief(series, variants):
+        header = ["where", "what", "size", "unit", *variants] + [f"{v} vs {variants[0]}" for v in variants[1:]]
         lines = []
-        for (transport, benchmark, case, size, metric, x), by_variant in self.series.items():
+        for (transport, benchmark, case, size, metric, x), by_variant in series.items():
             if metric not in METRICS:
                 continue
             unit = next(iter(by_variant.values())).unit
-            label = size_text(size) + (", " + x_text(benchmark, x) if benchmark in WITH_X else "")
+            label = label_text(benchmark, size, x)
             line = [transport, f"{metric} {case}" if case != "-" else f"{benchmark} {metric}", label, unit]
             line += [number(by_variant[v].median()) if v in by_variant else "-" for v in variants]
             line += [compare(by_variant.get(variants[0]), by_variant.get(v), unit)[0] for v in variants[1:]]
             lines.append(line)
         return header, lines
 
-    def table(self, variants):
+    @staticmethod
+    def table(series, variants):
         """Rows of text: one per measured value, with every variant and the ratio or difference to the first."""
         base = variants[0]
         header = ["transport", "benchmark", "case", "size", "metric", "unit"]
@@ -76,11 +98,11 @@ class Results:
         for variant in variants[1:]:
             header += [f"{variant} vs {base}", "min..max"]
         lines = []
-        for (transport, benchmark, case, size, metric, x), by_variant in self.series.items():
+        for (transport, benchmark, case, size, metric, x), by_variant in series.items():
             if metric not in METRICS:
                 continue
             unit = next(iter(by_variant.values())).unit
-            label = size_text(size) + (", " + x_text(benchmark, x) if benchmark in WITH_X else "")
+            label = label_text(benchmark, size, x)
             line = [transport, benchmark, case, label, metric, unit]
             for variant in variants:
                 s = by_variant.get(variant)
@@ -93,6 +115,12 @@ class Results:
                 line += compare(by_variant.get(base), by_variant.get(variant), unit)
             lines.append(line)
         return header, lines
+
+
+def label_text(benchmark, size, x):
+    if benchmark == "ring_costs":
+        return x_text(benchmark, x) if x > 0 else size_text(size)
+    return size_text(size) + (", " + x_text(benchmark, x) if benchmark in WITH_X else "")
 
 
 def x_text(benchmark, x):

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from .catalogue import SOFT, is_tool
 from .text import read_first, say
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
@@ -69,14 +70,23 @@ class Runner:
                                 UCX_POSIX_DIR=str(cleanup.scratch), UCX_LOG_LEVEL="error")
         self.cores = physical_cores()
 
-    def command(self, transport, variant, program, ranks):
-        arguments = shlex.split(self.options.variants[variant])
+    def command(self, transport, variant, program, benchmark):
+        if is_tool(benchmark):
+            return program
+        ranks = benchmark.ranks
+        arguments = shlex.split(self.options.known[variant]) + shlex.split(benchmark.mpirun)
         is_ucx = "ucx" in arguments
         if transport == "nodes":
             if self.cleanup.nodes_dir is None:
                 self.make_nodes()
             start = [str(NODES), "run", self.cleanup.nodes_dir, "-n", str(ranks)]
             where = ["--mca", "btl", "tcp,self"] if not is_ucx else ["-x", "UCX_TLS=tcp,self"]
+        elif transport in SOFT:
+            # The device needs a core of its own now and then: nobody is bound, and who waits gives way.
+            start = ["mpirun", "-n", str(ranks), "--bind-to", "none", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
+            bandwidth, latency = SOFT[transport]
+            where = ["--mca", "btl", "ring,self", "--mca", "btl_ring_fabric", "soft", "--mca", "btl_ring_soft_bandwidth", str(bandwidth),
+                     "--mca", "btl_ring_soft_latency", str(latency)]
         else:
             start = ["mpirun", "-n", str(ranks)]
             start += ["--bind-to", "core"] if ranks <= self.cores else ["--bind-to", "none", "--oversubscribe"]
@@ -96,9 +106,9 @@ class Runner:
         subprocess.run([str(NODES), "up", folder, str(self.options.node_count), self.options.rate], check=True,
                        env=dict(os.environ, NODES_OWNER=str(os.getpid()), SLOTS="1"))
 
-    def rows(self, transport, variant, program, ranks=2):
+    def rows(self, transport, variant, program, benchmark):
         """Run once; returns (rows, None) or ([], why it failed)."""
-        command = self.command(transport, variant, program, ranks)
+        command = self.command(transport, variant, program, benchmark)
         if self.options.verbose:
             say("    " + shlex.join(command))
         log = tempfile.TemporaryFile(mode="w+", dir=self.cleanup.scratch)
