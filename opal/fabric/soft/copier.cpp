@@ -86,9 +86,9 @@ Copied Copier::copy(pid_t to, std::span<const Piece> target, pid_t from, std::sp
   fault_expected = 1;
   bool good = true;
   const bool one_source = source.size() == 1;
-  if (one_source && source[0].mapping == nullptr && target.size() == 1 && target[0].mapping != nullptr) {
-    good = read_into(target[0].mapping, from, source[0], last);
-  } else {
+  const bool direct = one_source && source[0].mapping == nullptr && target.size() == 1 && target[0].mapping != nullptr;
+  // When the direct way fails, the longer one tells whose memory it was.
+  if (!direct || !read_into(target[0].mapping, from, source[0], last)) {
     const std::byte* bytes = buffer_.data();
     if (one_source && source[0].mapping != nullptr) {
       bytes = source[0].mapping;

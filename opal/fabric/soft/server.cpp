@@ -67,7 +67,7 @@ int Server::run() {
       sleep_until(engine_.next_wake());
     }
     if (anybody_ended_) bury_ended();
-    if (sessions_.empty() && clock_now() - alone_since_ >= options_.linger_ns) break;
+    if (clients_ == 0 && clock_now() - alone_since_ >= options_.linger_ns) break;
   }
   // From here on nobody gets in; who is in the queue of connections sees its end and starts a new device.
   listening_.reset();
@@ -130,7 +130,7 @@ void Server::sleep_until(Time wake) {
   asleep.store(1, std::memory_order_seq_cst);  // S of DevicePage
   if (!look_at_doorbells(now)) {
     Time timeout = wake == never ? never : wake - now;
-    if (sessions_.empty()) timeout = std::min(timeout, std::max<Time>(0, alone_since_ + options_.linger_ns - now));
+    if (clients_ == 0) timeout = std::min(timeout, std::max<Time>(0, alone_since_ + options_.linger_ns - now));
     handle_events(timeout);
   }
   asleep.store(0, std::memory_order_seq_cst);
@@ -235,10 +235,12 @@ void Server::bury_ended() {
       ++entry;
       continue;
     }
-    if (session.client != nullptr) engine_.remove_client(*session.client, clock_now());
+    if (session.client != nullptr) {
+      engine_.remove_client(*session.client, clock_now());
+      if (--clients_ == 0) alone_since_ = clock_now();
+    }
     entry = sessions_.erase(entry);
   }
-  if (sessions_.empty()) alone_since_ = clock_now();
 }
 
 }  // namespace overlap::fabric::soft

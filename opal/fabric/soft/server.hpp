@@ -120,6 +120,7 @@ class Server final : private Host {
   std::uint64_t instance_ = 0;  ///< tells devices of the same name apart
   bool quit_ = false;
   bool anybody_ended_ = false;
+  std::uint32_t clients_ = 0;  ///< sessions that have said hello; testers do not keep the device
   Time alone_since_ = 0;
   Copier copier_;
   Engine engine_;

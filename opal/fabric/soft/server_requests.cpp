@@ -55,6 +55,7 @@ void Server::handle_hello(Session& session, const Message& ask) {
   const WireSettings settings{.bytes_per_ns = static_cast<double>(ask.values[0]) / 1000.0,
                               .latency_ns = static_cast<Time>(ask.values[1]),
                               .message_ns = static_cast<Time>(ask.values[2])};
+  ++clients_;
   session.client = &engine_.add_client(ask.numbers[1], settings, &session);
   reply.numbers[0] = session.client->id;
   reply.values[0] = instance_;

@@ -3,6 +3,7 @@
 //   overlap-softdevice --domain D                       become the device of domain D, detached; ends with its last user
 //   overlap-softdevice --domain D --foreground          the same, not detached
 //   overlap-softdevice --domain D --list | --stall QP | ...   tell a running one (see --help)
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -90,18 +91,40 @@ void prefer_us() noexcept {
   if (::sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &priority) != 0) ::setpriority(PRIO_PROCESS, 0, -10);
 }
 
+/// Continue in a child; the caller's process ends with the status that the child reports, or 1 when it dies before.
+/// @returns  where to report
+Descriptor detach() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) ::_exit(1);
+  const pid_t child = ::fork();
+  if (child < 0) ::_exit(1);
+  if (child == 0) {
+    ::close(ends[0]);
+    return Descriptor(ends[1]);
+  }
+  ::close(ends[1]);
+  unsigned char status = 1;
+  if (::read(ends[0], &status, 1) != 1) status = 1;
+  ::_exit(status);
+}
+
+void report(Descriptor& starter, unsigned char status) noexcept {
+  if (starter) static_cast<void>(!::write(starter.get(), &status, 1));
+  starter.reset();
+}
+
 int serve(const ServerOptions& options, bool foreground) {
+  // Detached before it listens: clients take the listening process for the device (SO_PEERCRED).
+  Descriptor starter;
+  if (!foreground) starter = detach();
   Descriptor listening = listen_at(socket_name(options.domain));
   if (!listening) {
-    if (errno == EADDRINUSE) return 0;  // somebody else was first
-    std::fprintf(stderr, "overlap-softdevice: no socket: %s\n", std::strerror(errno));
-    return 1;
+    const bool first = errno != EADDRINUSE;  // else somebody was faster, which is as good
+    if (first) std::fprintf(stderr, "overlap-softdevice: no socket: %s\n", std::strerror(errno));
+    report(starter, first ? 1 : 0);
+    return first ? 1 : 0;
   }
-  if (!foreground) {
-    const pid_t child = ::fork();
-    if (child < 0) return 1;
-    if (child > 0) ::_exit(0);
-  }
+  report(starter, 0);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGHUP, SIG_IGN);
   prefer_us();

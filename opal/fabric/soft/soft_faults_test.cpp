@@ -1,0 +1,319 @@
+// The device process itself: its start and end, its faults on command, and what clients see when it is killed.
+#include "soft_faults.hpp"
+
+#include <poll.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "control.hpp"
+#include "opal/fabric/contract.hpp"
+#include "test/support/catch.hpp"
+
+using namespace overlap::fabric;
+using namespace overlap::fabric::contract;
+using soft::SoftFaults;
+
+namespace {
+
+SoftOptions in_domain(const std::string& domain, std::uint32_t node = 0) {
+  SoftOptions options;
+  options.domain = domain;
+  options.node = node;
+  return options;
+}
+
+/// Process of the device of this run; it must be running.
+int device_process() {
+  const soft::Descriptor socket = soft::connect_to(soft::socket_name(own_domain()));
+  REQUIRE(socket);
+  int pid = 0;
+  REQUIRE(soft::is_same_user(socket.get(), pid));
+  return pid;
+}
+
+bool runs(const std::string& domain) { return static_cast<bool>(soft::connect_to(soft::socket_name(domain))); }
+
+/// Device instance in an address.
+std::uint64_t instance(const Address& address) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, address.bytes.data(), sizeof(value));
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("Bad options are refused in words", "[soft][open]") {
+  SoftOptions options = in_domain(own_domain());
+  options.bandwidth_mbytes_s = 0;
+  REQUIRE_THROWS_AS(open_soft(options), Error);
+  options = in_domain(std::string(65, 'x'));
+  REQUIRE_THROWS_AS(open_soft(options), Error);
+  options = in_domain(own_domain() + ".none");
+  options.program = "/nonexistent/overlap-softdevice";
+  try {
+    static_cast<void>(open_soft(options));
+    FAIL("opened without a program");
+  } catch (const Error& error) {
+    REQUIRE(error.kind == Error::Kind::system);
+    REQUIRE(std::string(error.what()).find("/nonexistent/overlap-softdevice") != std::string::npos);
+  }
+}
+
+TEST_CASE("Many processes that start at once find one device, which ends with them", "[soft][open][fork]") {
+  const std::string domain = own_domain() + ".crowd";
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::unique_ptr<Child>> children;
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      children.push_back(std::make_unique<Child>([&](const Child& parent) {
+        static_cast<void>(parent.hear<char>());
+        const auto device = open_soft(in_domain(domain, i));
+        parent.tell(device->address());
+        static_cast<void>(parent.hear<char>());
+      }));
+    }
+    for (auto& child : children) child->tell('g');
+    std::uint64_t first = 0;
+    for (auto& child : children) {
+      const std::uint64_t own = instance(child->hear<Address>());
+      if (first == 0) first = own;
+      REQUIRE(own == first);
+    }
+    REQUIRE(runs(domain));
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      if (i % 2 == 0) {
+        children[i]->kill_and_wait();  // a crash counts as leaving
+      } else {
+        children[i]->tell('q');
+        REQUIRE(children[i]->wait() == 0);
+      }
+    }
+    // In the last round nobody comes back: it ends by itself.
+    if (round == 2) await("the end of the device process", [&] { return !runs(domain); });
+  }
+}
+
+TEST_CASE("Opening again while the device is about to end always succeeds", "[soft][open]") {
+  const std::string domain = own_domain() + ".again";
+  for (int i = 0; i < 12; ++i) {
+    const auto device = open_soft(in_domain(domain));
+    REQUIRE(device->address().size_bytes > 0);
+    // Around the time for which a device waits for new users.
+    const timespec nap{0, 190'000'000 + i * 2'000'000};
+    if (i >= 4) {
+      auto gone = open_soft(in_domain(domain));
+      gone.reset();
+    }
+    if (i % 2 == 0) ::nanosleep(&nap, nullptr);
+  }
+}
+
+TEST_CASE("The device process holds on to nothing of its starter", "[soft][open][fork]") {
+  const std::string domain = own_domain() + ".apart";
+  int output[2];
+  REQUIRE(::pipe(output) == 0);
+  Child child([&](const Child& parent) {
+    ::dup2(output[1], 1);
+    ::dup2(output[1], 2);
+    ::dup2(output[1], 77);
+    ::close(output[0]);
+    ::close(output[1]);
+    const auto device = open_soft(in_domain(domain));
+    parent.tell('r');
+    static_cast<void>(parent.hear<char>());
+  });
+  ::close(output[1]);
+  static_cast<void>(child.hear<char>());
+  const auto stays = open_soft(in_domain(domain));  // keeps the device process
+  child.tell('q');
+  REQUIRE(child.wait() == 0);
+  // Whoever reads our output sees its end although the device process lives.
+  pollfd end{output[0], POLLIN, 0};
+  REQUIRE(::poll(&end, 1, patience_s * 1000) == 1);
+  char byte = 0;
+  REQUIRE(::read(output[0], &byte, 1) == 0);
+  ::close(output[0]);
+  REQUIRE(runs(domain));
+}
+
+TEST_CASE("When the device process is killed, everybody learns it and nothing hangs", "[soft][end]") {
+  Link link;
+  Endpoint c(2);
+  auto asking = c.make_pair();
+  REQUIRE(c.device->connect(*asking, link.b.device->address(), PrivateData{}) == Status::done);
+  Memory from(*link.a.device, 1U << 20U);
+  Memory into(*link.b.device, 1U << 20U);
+  REQUIRE(link.ab->post(to(request(Opcode::write, {from.part(0, 8)}, true, 1), into, 0)) == Status::done);
+  await("a write", [&] { return SoftFaults(own_domain()).list().size() == 3 && !link.a.is_quiet(); });
+  for (std::uint64_t id = 2; id < 6; ++id) {
+    REQUIRE(link.ab->post(request(Opcode::send, {from.part(0, 8)}, id == 5, id)) == Status::done);
+  }
+  ::kill(device_process(), SIGKILL);
+
+  // Whoever only polls for completions learns it from them.
+  for (std::uint64_t id = 2; id < 6; ++id) {
+    const Completion completion = link.a.next_completion();
+    REQUIRE(completion.id == id);
+    REQUIRE(completion.status == CompletionStatus::flushed);
+  }
+  REQUIRE(link.ab->post(request(Opcode::send, {from.part(0, 8)})) == Status::broken);
+  const Event at_a = link.a.next_event();
+  REQUIRE(at_a.kind == Event::Kind::peer_lost);
+  REQUIRE(at_a.queue_pair == link.ab.get());
+  REQUIRE(at_a.why == "the software device process ended");
+  REQUIRE(link.b.next_event().kind == Event::Kind::connect_request);
+  const Event at_b = link.b.next_event();
+  REQUIRE(at_b.kind == Event::Kind::peer_lost);
+  const Event at_c = c.next_event();
+  REQUIRE(at_c.kind == Event::Kind::unreachable);
+  REQUIRE(at_c.why == "the software device process ended");
+  REQUIRE(link.b.receives->post(1, into.at(0), 8, into.region().local_key) == Status::broken);
+  MemoryRegion region;
+  REQUIRE(link.a.device->register_memory(from.at(0), 8, access::any, Backing{}, region) == Status::broken);
+  REQUIRE_THROWS_AS(link.a.make_pair(), Error);
+
+  // A new one starts for whoever opens now.
+  Link fresh;
+  REQUIRE(instance(fresh.a.device->address()) != instance(link.a.device->address()));
+}
+
+TEST_CASE("Queue pairs are listed, stalled, resumed, delayed and failed by number", "[soft][faults]") {
+  Link link;
+  SoftFaults faults(own_domain());
+  const auto pairs = faults.list();
+  REQUIRE(pairs.size() == 2);
+  for (const SoftFaults::PairInfo& info : pairs) {
+    const bool is_ab = info.pair == link.ab->number();
+    REQUIRE((is_ab || info.pair == link.ba->number()));
+    REQUIRE(info.peer_pair == (is_ab ? link.ba : link.ab)->number());
+    REQUIRE(info.node == (is_ab ? 0U : 1U));
+    REQUIRE(info.process == ::getpid());
+  }
+  Memory from(*link.a.device, 4096);
+  Memory into(*link.b.device, 4096);
+  const auto write = [&](std::uint64_t id) { return link.ab->post(to(request(Opcode::write, {from.part(0, 8)}, true, id), into, 0)); };
+
+  faults.stall(link.ab->number());
+  REQUIRE(write(1) == Status::done);
+  faults.delay(link.ba->number(), 1);  // a round trip to the device: it has seen the doorbell
+  REQUIRE(link.a.is_quiet());
+  faults.resume(link.ab->number());
+  REQUIRE(link.a.next_completion().id == 1);
+
+  faults.link_down(1);
+  REQUIRE(write(2) == Status::done);
+  REQUIRE(link.a.is_quiet());
+  faults.link_up(1);
+  REQUIRE(link.a.next_completion().id == 2);
+
+  faults.fail_next(link.ab->number(), CompletionStatus::retry_exceeded);
+  REQUIRE(write(3) == Status::done);
+  const Completion failed = link.a.next_completion();
+  REQUIRE(failed.id == 3);
+  REQUIRE(failed.status == CompletionStatus::retry_exceeded);
+  REQUIRE(write(4) == Status::broken);
+  REQUIRE(link.b.next_event().kind == Event::Kind::peer_lost);
+
+  REQUIRE_THROWS_AS(faults.stall(123456), Error);
+  REQUIRE_THROWS_AS(SoftFaults(own_domain() + ".nobody"), Error);
+}
+
+TEST_CASE("A client can be ended on command; its peers see a dead process", "[soft][faults]") {
+  Link link;
+  SoftFaults faults(own_domain());
+  std::uint32_t client = 0;
+  for (const SoftFaults::PairInfo& info : faults.list()) {
+    if (info.pair == link.ba->number()) client = info.client;
+  }
+  faults.end_client(client);
+  const Event lost = link.a.next_event();
+  REQUIRE(lost.kind == Event::Kind::peer_lost);
+  REQUIRE(lost.why == "the peer process ended");
+  const Event self = link.b.next_event();
+  REQUIRE(self.kind == Event::Kind::peer_lost);
+  REQUIRE(self.why == "the software device process ended");
+}
+
+TEST_CASE("A send queue that is full says so and takes more after completions", "[soft][queue]") {
+  Link link(16);
+  Memory from(*link.a.device, 4096);
+  Memory into(*link.b.device, 4096);
+  const auto write = [&](bool signalled) { return link.ab->post(to(request(Opcode::write, {from.part(0, 8)}, signalled), into, 0)); };
+  for (int i = 0; i < 16; ++i) REQUIRE(write(i == 7) == Status::done);
+  REQUIRE(write(true) == Status::retry_queue_full);
+  static_cast<void>(link.a.next_completion());  // stands for the first eight
+  for (int i = 0; i < 8; ++i) REQUIRE(write(i == 7) == Status::done);
+  REQUIRE(write(true) == Status::retry_queue_full);
+  static_cast<void>(link.a.next_completion());
+  REQUIRE(write(true) == Status::done);
+}
+
+TEST_CASE("A full receive queue and a full completion queue lose nothing", "[soft][queue]") {
+  Endpoint a(0);
+  Endpoint b(1, 16);
+  b.completions = b.device->make_completion_queue(4);  // far too small
+  auto ab = a.make_pair();
+  auto ba = b.make_pair();
+  REQUIRE(a.device->connect(*ab, b.device->address(), PrivateData{}) == Status::done);
+  REQUIRE(b.device->accept(b.next_event().request, *ba) == Status::done);
+  REQUIRE(a.next_event().kind == Event::Kind::established);
+  for (std::uint64_t i = 0; i < 16; ++i) REQUIRE(b.receives->post(i, nullptr, 0, 0) == Status::done);
+  REQUIRE(b.receives->post(16, nullptr, 0, 0) == Status::retry_queue_full);
+  for (std::uint64_t i = 0; i < 16; ++i) REQUIRE(ab->post(request(Opcode::send, {}, true, i)) == Status::done);
+  for (std::uint64_t i = 0; i < 16; ++i) REQUIRE(a.next_completion().id == i);
+  for (std::uint64_t i = 0; i < 16; ++i) REQUIRE(b.next_completion().id == i);
+}
+
+TEST_CASE("A backing file that is shortened fails the request and not the device", "[soft][memory]") {
+  Link link;
+  Memory from(*link.a.device, 65536);
+  const int file = ::memfd_create("short", MFD_CLOEXEC);
+  REQUIRE(::ftruncate(file, 65536) == 0);
+  void* start = ::mmap(nullptr, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  MemoryRegion region;
+  REQUIRE(link.b.device->register_memory(start, 65536, access::any, Backing{file, 0}, region) == Status::done);
+  REQUIRE(::ftruncate(file, 4096) == 0);
+  WorkRequest write = request(Opcode::write, {from.part(0, 65536)}, true, 1);
+  write.remote_address = reinterpret_cast<std::uintptr_t>(start);
+  write.remote_key = region.remote_key;
+  REQUIRE(link.ab->post(write) == Status::done);
+  REQUIRE(link.a.next_completion().status == CompletionStatus::remote_access_error);
+  link.b.device->deregister_memory(region);
+  ::munmap(start, 65536);
+  ::close(file);
+  Link still_works;
+}
+
+TEST_CASE("The program takes faults from the command line", "[soft][faults][program]") {
+  Link link;
+  const char* program = std::getenv("OVERLAP_SOFTDEVICE");
+  REQUIRE(program != nullptr);
+  const auto run = [&](const std::string& options) {
+    const std::string command = std::string(program) + " --domain " + own_domain() + " " + options + " 2>/dev/null";
+    std::string output;
+    FILE* stream = ::popen(command.c_str(), "r");
+    char line[256];
+    while (std::fgets(line, sizeof(line), stream) != nullptr) output += line;
+    const int status = ::pclose(stream);
+    return std::pair{WEXITSTATUS(status), output};
+  };
+  const std::string number = std::to_string(link.ab->number());
+  const auto [status, listed] = run("--list");
+  REQUIRE(status == 0);
+  REQUIRE(("\n" + listed).find("\n" + number + " " + std::to_string(link.ba->number()) + " ") != std::string::npos);
+
+  Memory from(*link.a.device, 4096);
+  Memory into(*link.b.device, 4096);
+  REQUIRE(run("--stall " + number).first == 0);
+  REQUIRE(link.ab->post(to(request(Opcode::write, {from.part(0, 8)}, true, 1), into, 0)) == Status::done);
+  REQUIRE(run("--link-up 5").first == 0);
+  REQUIRE(link.a.is_quiet());
+  REQUIRE(run("--resume " + number).first == 0);
+  REQUIRE(link.a.next_completion().id == 1);
+  REQUIRE(run("--stall 99999").first == 1);
+  REQUIRE(run("--stall").first == 2);
+  REQUIRE(run("--stall x").first == 2);
+  REQUIRE(run("").first == 0);  // there is one already: nothing to do
+  REQUIRE(run("--quit").first == 0);
+  REQUIRE(link.a.next_event().why == "the software device process ended");
+}
