@@ -19,7 +19,7 @@ int enable(bool on) noexcept {
     if (rc == OPAL_SUCCESS) rc = init_list(&mca_pml_base_recv_requests, sizeof(ReceiveRequest), &overlap_speculative_receive_request_class);
     if (rc != OPAL_SUCCESS) return rc;
     opal_progress_register(progress);
-    if (tunables.stats) arm_stats();
+    if (tunables.stats) report_counters("pml/speculative", counter_rows());
     return OMPI_SUCCESS;
   });
 }

@@ -376,10 +376,7 @@ void release(SendRequest& request) noexcept;
 void release(ReceiveRequest& request) noexcept;
 [[nodiscard]] int start_send(SendRequest& request);
 
-/// Print the counters of all ranks when MPI_Finalize starts (pml_speculative_stats.cpp).
-void arm_stats() noexcept;
 [[nodiscard]] std::span<const CounterRow> counter_rows();
 [[nodiscard]] Counters& process_counters() noexcept;
-
 
 }  // namespace overlap::speculative

@@ -33,7 +33,10 @@ int component_open() noexcept {
   return guarded([]() -> int {
     const SizeRow sizes[] = {OVERLAP_SIZE_ROW(mca_btl_base_descriptor_t), OVERLAP_SIZE_ROW(mca_rcache_base_registration_t)};
     if (!check_running_openmpi("btl/ring", sizes)) return OPAL_ERR_NOT_AVAILABLE;
-    return check_tunables(self(), rows());
+    const int rc = check_tunables(self(), rows());
+    // Here and not where a device was found: all ranks report, or none.
+    if (rc == OPAL_SUCCESS && tunables.stats) report_counters("btl/ring", counter_rows());
+    return rc;
   });
 }
 

@@ -42,4 +42,9 @@ struct CounterSummary {
 /// @returns  OPAL_SUCCESS or Open MPI's error
 [[nodiscard]] int register_counters(const mca_base_component_2_1_0_t* component, std::span<const CounterRow> rows) noexcept;
 
+/// Print these rows, summed up over the job, as one table when MPI_Finalize starts; on every rank or on none. (counters_report.cpp)
+/// @param rows  stay until the component is closed
+/// @thread  MPI_Init only
+void report_counters(const std::string& title, std::span<const CounterRow> rows);
+
 }  // namespace overlap
