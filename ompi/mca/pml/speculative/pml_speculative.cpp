@@ -33,6 +33,7 @@ int add_procs(ompi_proc_t** procs, std::size_t count) noexcept {
     int rc = opal_bitmap_init(&reachable, static_cast<int>(count));
     if (rc == OMPI_SUCCESS) rc = mca_bml.bml_add_procs(count, procs, &reachable);
     OBJ_DESTRUCT(&reachable);
+    if (rc == OMPI_ERR_UNREACH) show_topic("unreachable", "another process of the job");
     if (rc != OMPI_SUCCESS) return rc;
     for_each_btl([&rc](mca_btl_base_module_t& btl) {
       if ((btl.btl_flags & MCA_BTL_FLAGS_SEND) == 0 || btl.btl_eager_limit >= header_max_bytes + key_max_bytes) return;

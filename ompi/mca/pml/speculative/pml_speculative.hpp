@@ -61,6 +61,8 @@ struct PeerLink {
   bool is_self = false;
   bool may_keep = false;          ///< a BTL may take a message and send it only later (tcp): look at `unsent`
   std::uint64_t in_place_bytes = UINT64_MAX;  ///< an eager BTL may want to send as much or more from the user's buffer (P3.2)
+  std::vector<mca_bml_base_btl_t*> rails;  ///< BTLs for puts and gets
+  std::size_t next_rail = 0;         ///< they take turns
   std::vector<CapableBtl> capable;   ///< looked up once; empty where there are Open MPI's own BTLs only
   Unsent* unsent = nullptr;          ///< owned, see there
   std::deque<PendingBytes> pending;  ///< in the order of sending; not empty: the link is in Pml::waiting_links_

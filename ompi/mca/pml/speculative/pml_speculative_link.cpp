@@ -28,6 +28,17 @@ std::uint64_t eager_limit(mca_bml_base_endpoint_t& endpoint, const Tunables& val
   return limit_bytes;
 }
 
+/// The BTLs that data goes through: of those that can access memory the ones that messages go through as well. The BML lists others
+/// too, for one-sided calls: a network that also reaches the processes of this node, beside shared memory.
+std::vector<mca_bml_base_btl_t*> find_rails(mca_bml_base_endpoint_t& endpoint) {
+  std::vector<mca_bml_base_btl_t*> rails;
+  for (std::size_t i = 0; i < mca_bml_base_btl_array_get_size(&endpoint.btl_rdma); ++i) {
+    mca_bml_base_btl_t* rail = mca_bml_base_btl_array_get_index(&endpoint.btl_rdma, i);
+    if (mca_bml_base_btl_array_find(&endpoint.btl_send, rail->btl) != nullptr) rails.push_back(rail);
+  }
+  return rails;
+}
+
 /// Look up what the link's BTLs can do, once: messages only look at the result.
 void learn_capabilities(PeerLink& link) {
   const auto visit = [](mca_bml_base_btl_array_t& rails, auto&& look) {
@@ -38,7 +49,7 @@ void learn_capabilities(PeerLink& link) {
     if (capability != nullptr && link.capability_of(btl) == nullptr) link.capable.push_back({&btl, capability});
   };
   visit(link.endpoint->btl_eager, note);
-  visit(link.endpoint->btl_rdma, note);
+  for (const mca_bml_base_btl_t* rail : link.rails) note(*rail->btl);
   visit(link.endpoint->btl_eager, [&link](const mca_btl_base_module_t& btl) {
     link.may_keep = link.may_keep || link.keeps_messages(btl);
     const BtlCapability* capability = link.capability_of(btl);
@@ -58,7 +69,7 @@ PeerLink* Pml::make_link(Peer& peer) {
   if (mca_pml_base_pml_check_selected("speculative", &proc, 1) != OMPI_SUCCESS) return nullptr;
   mca_bml_base_endpoint_t* endpoint = mca_bml_base_get_endpoint(proc);
   if (endpoint == nullptr || mca_bml_base_btl_array_get_size(&endpoint->btl_eager) == 0) {
-    show_topic("unreachable", hostname(proc).c_str(), peer.rank);
+    show_topic("unreachable", ("rank " + std::to_string(peer.rank) + " on " + hostname(proc)).c_str());
     return nullptr;
   }
   own_btl_progress();
@@ -68,6 +79,7 @@ PeerLink* Pml::make_link(Peer& peer) {
   link->eager_bytes = eager_limit(*endpoint, tunables);
   link->plain_bytes = proc->super.proc_arch == ompi_proc_local()->super.proc_arch;
   link->is_self = proc == ompi_proc_local();
+  link->rails = find_rails(*endpoint);
   learn_capabilities(*link);
   link->unsent = new Unsent;
   peer.host_data = link;
@@ -96,10 +108,9 @@ bool Pml::register_memory(Registration& registration, PeerLink& link, void* base
   if (registration.bml_btl != nullptr) return registration.handle != nullptr || registration.bml_btl->btl->btl_register_mem == nullptr;
   if (!link.memory_access) return false;
   const std::uint32_t needed = (flags & MCA_BTL_REG_FLAG_REMOTE_READ) != 0 ? MCA_BTL_FLAGS_GET : MCA_BTL_FLAGS_PUT;
-  mca_bml_base_btl_array_t& rails = link.endpoint->btl_rdma;
-  const std::size_t count = mca_bml_base_btl_array_get_size(&rails);
-  for (std::size_t i = 0; i < count; ++i) {
-    mca_bml_base_btl_t* rail = mca_bml_base_btl_array_get_next(&rails);
+  for (std::size_t i = 0; i < link.rails.size(); ++i) {
+    mca_bml_base_btl_t* rail = link.rails[link.next_rail];
+    link.next_rail = link.next_rail + 1 == link.rails.size() ? 0 : link.next_rail + 1;
     const mca_btl_base_module_t& btl = *rail->btl;
     if ((rail->btl_flags & needed) == 0 || btl.btl_registration_handle_size > key_max_bytes) continue;
     if (btl.btl_register_mem == nullptr) {

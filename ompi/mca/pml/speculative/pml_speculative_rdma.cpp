@@ -24,11 +24,9 @@ constexpr bool is_aligned(std::uint64_t address, std::uint64_t bytes, std::uint6
 
 /// The rail that a description of memory came over, or the only one that can be meant.
 mca_bml_base_btl_t* find_rail(PeerLink& link, const RemoteMemory& memory, std::uint32_t flag) noexcept {
-  mca_bml_base_btl_array_t& rails = link.endpoint->btl_rdma;
   mca_bml_base_btl_t* only = nullptr;
   std::size_t able = 0;
-  for (std::size_t i = 0; i < mca_bml_base_btl_array_get_size(&rails); ++i) {
-    mca_bml_base_btl_t* rail = mca_bml_base_btl_array_get_index(&rails, i);
+  for (mca_bml_base_btl_t* rail : link.rails) {
     if ((rail->btl_flags & flag) == 0) continue;
     if (rail->btl == memory.rail) return rail;
     only = rail;
