@@ -115,9 +115,12 @@ struct Connection {
   Purpose purpose;
   ConnectState state = ConnectState::idle;
   SendQueueAccount account;
+  std::uint64_t posted = 0;  ///< requests in all
   std::unique_ptr<fabric::QueuePair> queue_pair;
   std::unique_ptr<fabric::QueuePair> replaced;  ///< ours that lost a crossing; its event may still come
 
+  /// Of `posted`, how many have ended.
+  [[nodiscard]] std::uint64_t ended() const noexcept { return posted - account.used(); }
   [[nodiscard]] bool established() const noexcept { return state == ConnectState::established; }
 };
 
@@ -127,6 +130,7 @@ struct OutgoingRing {
   fabric::MemoryRegion region;
   SendRing ring;
   std::vector<fabric::WorkRequest> requests;  // [slots]
+  std::uint64_t last_request = 0;             ///< when retired: Connection::posted up to which the device may read it
 };
 
 /// The receiver's half, in the node's shared memory.
@@ -160,7 +164,7 @@ struct mca_btl_base_endpoint_t {
   overlap::ring::Connection bulk;
   overlap::ring::Stream stream;
   std::unique_ptr<overlap::ring::OutgoingRing> out;
-  std::unique_ptr<overlap::ring::OutgoingRing> retired;  ///< ended; its last writes may still be under way
+  std::deque<std::unique_ptr<overlap::ring::OutgoingRing>> retired;  ///< ended; their last writes may still be under way
   std::unique_ptr<overlap::ring::IncomingRing> in;
   std::deque<overlap::ring::Fragment*> waiting;       ///< for the connection or for room, in the order of sending
   std::deque<overlap::ring::BulkOperation*> bulk_waiting;
@@ -255,7 +259,7 @@ class Transport {
   void end_incoming(Endpoint& endpoint) noexcept;
   void close_incoming(Endpoint& endpoint) noexcept;
   void end_outgoing(Endpoint& endpoint) noexcept;
-  void forget_retired(Endpoint& endpoint) noexcept;
+  void forget_retired(Endpoint& endpoint, bool all) noexcept;
 
   // One-sided (btl_ring_rdma.cpp)
   [[nodiscard]] int start(BulkOperation* operation);

@@ -126,7 +126,7 @@ void Transport::release_endpoint(Endpoint& endpoint) noexcept {
     connection->replaced.reset();
     connection->state = ConnectState::failed;
   }
-  forget_retired(endpoint);
+  forget_retired(endpoint, true);
   std::erase(busy_, &endpoint);
 }
 

@@ -9,6 +9,8 @@ constexpr std::uint32_t calls_between_events = 32;
 constexpr std::uint32_t calls_between_events_connecting = 4;
 constexpr std::uint32_t messages_per_visit = 16;  // of one ring, before the others have their turn
 
+constexpr const char* repeated = "it has been received already";
+
 }  // namespace
 
 void Transport::deliver(Endpoint& endpoint, const MessageHeader& header, const std::byte* payload) {
@@ -33,7 +35,10 @@ int Transport::take_from_ring(Endpoint& endpoint) {
   Arrival arrival;
   // A callback may end up here again, or end the ring: look at everything anew.
   while (endpoint.in != nullptr && taken < static_cast<int>(messages_per_visit) && endpoint.in->ring.peek(arrival)) {
-    if (!endpoint.stream.is_next(arrival.header)) break;
+    if (!endpoint.stream.is_next(arrival.header)) {
+      if (endpoint.stream.is_past(arrival.header)) [[unlikely]] refuse_message(endpoint, repeated);
+      break;
+    }
     if (const char* fault = find_fault(arrival.header, slot_payload_bytes())) [[unlikely]] refuse_message(endpoint, fault);
     IncomingRing& in = *endpoint.in;
     in.ring.advance();
@@ -69,6 +74,7 @@ void Transport::on_channel_message(Endpoint& endpoint, std::uint32_t buffer, std
   if (const char* fault = find_fault(header, channel_payload_bytes())) refuse_message(endpoint, fault);
   ++counters().channel_received;
   if (!endpoint.stream.is_next(header)) {
+    if (endpoint.stream.is_past(header)) refuse_message(endpoint, repeated);
     endpoint.held.push_back({buffer, header});
     ++counters().held_messages;
     take_from_ring(endpoint);  // what it waits for is there, or on its way
@@ -117,7 +123,7 @@ void Transport::on_completion(const fabric::Completion& completion) {
   if (found != by_queue_pair_.end()) {
     Connection& connection = *found->second;
     connection.account.completed();
-    if (connection.endpoint.retired != nullptr && connection.account.used() == 0) forget_retired(connection.endpoint);
+    if (!connection.endpoint.retired.empty()) [[unlikely]] forget_retired(connection.endpoint, false);
   }
   switch (kind_of_id(completion.id)) {
     case IdKind::ring_write:

@@ -68,8 +68,6 @@ void Transport::close_incoming(Endpoint& endpoint) noexcept {
 /// The peer has given us a ring: make our half of it, or say no.
 void Transport::open_outgoing(Endpoint& endpoint, const ControlBody& body) {
   const std::size_t bytes = std::size_t{body.slots} * body.slot_bytes;
-  // The peer has taken all that was in an earlier ring before it opened this one.
-  forget_retired(endpoint);
   fabric::MemoryRegion region;
   auto memory = allocate_lines(bytes);
   if (outgoing_rings_ >= tunables.polling_set || body.slot_bytes != slot_bytes_ || endpoint.out != nullptr ||
@@ -100,16 +98,22 @@ void Transport::open_outgoing(Endpoint& endpoint, const ControlBody& body) {
 void Transport::end_outgoing(Endpoint& endpoint) noexcept {
   if (endpoint.out == nullptr) return;
   endpoint.stream.attach_send_ring(nullptr);
-  forget_retired(endpoint);
-  endpoint.retired = std::move(endpoint.out);
+  endpoint.out->last_request = endpoint.messages.posted;
+  endpoint.retired.push_back(std::move(endpoint.out));
+  forget_retired(endpoint, false);
 }
 
-void Transport::forget_retired(Endpoint& endpoint) noexcept {
-  if (endpoint.retired == nullptr) return;
-  count_memory(-static_cast<std::int64_t>(endpoint.retired->region.bytes));
-  device_->deregister_memory(endpoint.retired->region);
-  endpoint.retired.reset();
-  --outgoing_rings_;
+/// Give retired rings back that the device has read for the last time. Their arrival at the peer is not enough: a device that has
+/// missed the acknowledgement reads the memory again.
+void Transport::forget_retired(Endpoint& endpoint, bool all) noexcept {
+  while (!endpoint.retired.empty()) {
+    OutgoingRing& oldest = *endpoint.retired.front();
+    if (!all && endpoint.messages.ended() < oldest.last_request) return;
+    count_memory(-static_cast<std::int64_t>(oldest.region.bytes));
+    device_->deregister_memory(oldest.region);
+    endpoint.retired.pop_front();
+    --outgoing_rings_;
+  }
 }
 
 void Transport::handle_control(Endpoint& endpoint, const std::byte* payload, std::uint32_t bytes) {

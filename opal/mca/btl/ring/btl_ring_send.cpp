@@ -21,6 +21,7 @@ void Transport::post(Connection& connection, const fabric::WorkRequest& request)
   const fabric::Status status = connection.queue_pair->post(request);
   if (status == fabric::Status::done) [[likely]] {
     connection.account.posted(request.signalled);
+    ++connection.posted;
     return;
   }
   // The account keeps the queue from overflowing, so this is a failed connection; its event or completions say why.

@@ -54,7 +54,7 @@ std::size_t remove_stale_segments() noexcept {
 
 Segment::Segment(const SegmentShape& shape)
     : rings_offset_bytes_(round_up(sizeof(SegmentHeader) + std::size_t{shape.rings} * sizeof(RingArea), page_bytes)),
-      ring_bytes_(round_up(std::size_t{shape.ring_slots} * shape.slot_bytes, page_bytes)) {
+      ring_bytes_(round_up(std::size_t{shape.ring_slots} * shape.slot_bytes + stagger_lines * line_bytes, page_bytes)) {
   const std::size_t channel_offset = rings_offset_bytes_ + shape.rings * ring_bytes_;
   bytes_ = round_up(channel_offset + std::size_t{shape.buffers} * shape.buffer_bytes, page_bytes);
   create();
@@ -116,7 +116,8 @@ void Segment::open(std::uint32_t index, std::uint32_t peer) noexcept {
 
 void Segment::close(std::uint32_t index) noexcept {
   __atomic_store_n(&area(index).state, area_state::none, __ATOMIC_RELEASE);
-  fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, ring(index) - base_, static_cast<off_t>(ring_bytes_));
+  fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(rings_offset_bytes_ + index * ring_bytes_),
+            static_cast<off_t>(ring_bytes_));
 }
 
 }  // namespace overlap::ring

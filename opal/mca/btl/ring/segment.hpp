@@ -32,7 +32,11 @@ class Segment {
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
-  [[nodiscard]] std::byte* ring(std::uint32_t area) const noexcept { return base_ + rings_offset_bytes_ + std::size_t{area} * ring_bytes_; }
+  /// Where a ring begins. Not all at the same place of a page: the flags that a pass over the polling set reads would share few sets of
+  /// the cache (docs/design/ring.md).
+  [[nodiscard]] std::byte* ring(std::uint32_t area) const noexcept {
+    return base_ + rings_offset_bytes_ + std::size_t{area} * ring_bytes_ + area % stagger_lines * line_bytes;
+  }
   [[nodiscard]] std::byte* buffer(std::uint32_t index) const noexcept {
     return base_ + header().channel_offset_bytes + std::size_t{index} * header().channel_buffer_bytes;
   }
@@ -52,6 +56,8 @@ class Segment {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
  private:
+  static constexpr std::uint32_t stagger_lines = 32;
+
   [[nodiscard]] SegmentHeader& header() const noexcept { return *reinterpret_cast<SegmentHeader*>(base_); }
   void create();
 
