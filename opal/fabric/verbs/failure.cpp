@@ -2,6 +2,7 @@
 #include "failure.hpp"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -16,8 +17,19 @@ std::string memory_limit_advice() {
          "LimitMEMLOCK=infinity in the service that starts the job";
 }
 
+bool memory_limit_is_hopeless() noexcept {
+  rlimit limit{};
+  return geteuid() != 0 && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur <= 32768;
+}
+
+int open_error(const std::string& device_file, int error) noexcept {
+  return ::access(device_file.c_str(), F_OK) == 0 && ::access(device_file.c_str(), R_OK | W_OK) != 0 ? EACCES : error;
+}
+
 Error failure(const std::string& what, int error) {
   const std::string reason = what + ": " + std::strerror(error);
+  // A limit of 0 is answered by EPERM, a higher one that is used up by ENOMEM.
+  if (error == EPERM && memory_limit_is_hopeless()) error = ENOMEM;
   switch (error) {
     case EACCES:
     case EPERM:

@@ -22,6 +22,13 @@ using Handle = std::unique_ptr<T, Closer<function>>;
 /// How much memory this process may lock, and how to allow more; "" where there is no limit.
 [[nodiscard]] std::string memory_limit_advice();
 
+/// Is the limit so low that libibverbs itself would complain about it, on stderr?
+[[nodiscard]] bool memory_limit_is_hopeless() noexcept;
+
+/// The libraries do not always hand through why a device file cannot be opened.
+/// @returns  EACCES when the file is there and may not be used, otherwise `error`
+[[nodiscard]] int open_error(const std::string& device_file, int error) noexcept;
+
 /// @param what   what failed, as in "cannot open rxe0"
 /// @param error  errno of the call
 [[nodiscard]] Error failure(const std::string& what, int error);

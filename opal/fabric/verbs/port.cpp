@@ -40,6 +40,8 @@ DeviceList list_devices(const std::vector<std::string>& known) {
   if (known.empty()) {
     throw Error(Error::Kind::no_device, "this host has no RDMA device (/sys/class/infiniband has none); is the adapter's driver loaded?");
   }
+  // With a capability instead of the limit it would work, but for a warning of libibverbs on each start of each process.
+  if (memory_limit_is_hopeless()) throw Error(Error::Kind::memory_limit, "RDMA cannot be used: " + memory_limit_advice());
   int count = 0;
   DeviceList list(ibv_get_device_list(&count));
   if (list == nullptr) throw failure("cannot list RDMA devices", errno);
@@ -62,8 +64,9 @@ Context open_device(ibv_device& device) {
   errno = 0;
   Context context(ibv_open_device(&device));
   if (context == nullptr) {
-    throw failure("cannot open " + std::string(ibv_get_device_name(&device)) + " (/dev/infiniband/" + device.dev_name + ")",
-                  errno != 0 ? errno : EIO);
+    const int error = errno != 0 ? errno : EIO;
+    const std::string file = std::string("/dev/infiniband/") + device.dev_name;
+    throw failure("cannot open " + std::string(ibv_get_device_name(&device)) + " (" + file + ")", open_error(file, error));
   }
   return context;
 }
@@ -71,7 +74,7 @@ Context open_device(ibv_device& device) {
 Channel open_channel() {
   Channel channel(rdma_create_event_channel());
   if (channel == nullptr) {
-    const int error = errno;
+    const int error = open_error("/dev/infiniband/rdma_cm", errno);
     if (error == ENOENT || error == ENODEV) {
       throw Error(Error::Kind::no_device, "RDMA connections cannot be made: the kernel module rdma_ucm is not loaded");
     }
