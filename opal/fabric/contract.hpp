@@ -113,6 +113,16 @@ struct Endpoint {
     await("an event", [&] { return device->poll_event(event); });
     return event;
   }
+  /// The same, while `other` begins a connection: some providers make it go on in poll_event() only.
+  [[nodiscard]] Event next_event_from(Endpoint& other) {
+    Event event;
+    Event unexpected;
+    await("an event", [&] {
+      if (other.device->poll_event(unexpected)) throw std::runtime_error("unexpected event: " + unexpected.why);
+      return device->poll_event(event);
+    });
+    return event;
+  }
   [[nodiscard]] Completion next_completion() {
     Completion completion;
     await("a completion", [&] { return completions->poll({&completion, 1}) == 1; });

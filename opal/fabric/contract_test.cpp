@@ -19,6 +19,14 @@ void expect(const Completion& completion, std::uint64_t id, CompletionStatus sta
   REQUIRE(completion.status == status);
 }
 
+/// A fault of this side's own. A device need not know its name: rxe says other_error for an unknown local key and for a receive
+/// entry that is too small.
+void expect_fault(const Completion& completion, std::uint64_t id, CompletionStatus status) {
+  REQUIRE(completion.id == id);
+  INFO(text(completion.status));
+  REQUIRE((completion.status == status || (completion.status == CompletionStatus::other_error && provider_is("verbs"))));
+}
+
 }  // namespace
 
 // --- Memory ------------------------------------------------------------------------------------------------------------------
@@ -68,7 +76,7 @@ TEST_CASE("A connection request brings its data; both ends are told", "[contract
   data.size_bytes = private_max_bytes;
   fill(reinterpret_cast<unsigned char*>(data.bytes.data()), private_max_bytes, 5);
   REQUIRE(a.device->connect(*ab, b.device->address(), data) == Status::done);
-  const Event asked = b.next_event();
+  const Event asked = b.next_event_from(a);
   REQUIRE(asked.kind == Event::Kind::connect_request);
   REQUIRE(asked.queue_pair == nullptr);
   REQUIRE(asked.data.size_bytes >= private_max_bytes);
@@ -87,7 +95,7 @@ TEST_CASE("A refused connection is reported as rejected", "[contract][connect]")
   Endpoint b(1);
   auto ab = a.make_pair();
   REQUIRE(a.device->connect(*ab, b.device->address(), PrivateData{}) == Status::done);
-  const Event asked = b.next_event();
+  const Event asked = b.next_event_from(a);
   REQUIRE(asked.kind == Event::Kind::connect_request);
   b.device->reject(asked.request);
   const Event answer = a.next_event();
@@ -310,7 +318,7 @@ TEST_CASE("A receive entry that is too small fails both ends", "[contract][send]
   Memory into(*link.b.device, 4096);
   REQUIRE(link.b.receives->post(10, into.at(0), 99, into.region().local_key) == Status::done);
   post(*link.ab, request(Opcode::send, {from.part(0, 100)}, false, 1));
-  expect(link.b.next_completion(), 10, CompletionStatus::length_error);
+  expect_fault(link.b.next_completion(), 10, CompletionStatus::length_error);
   const Completion failed = link.a.next_completion();
   REQUIRE(failed.id == 1);
   REQUIRE(failed.status != CompletionStatus::success);
@@ -531,7 +539,11 @@ TEST_CASE("A request outside its rights fails, and everything behind it is flush
     posted = id;
   }
   expect(link.a.next_completion(), 1);
-  expect(link.a.next_completion(), 2, local ? CompletionStatus::protection_error : CompletionStatus::remote_access_error);
+  if (local) {
+    expect_fault(link.a.next_completion(), 2, CompletionStatus::protection_error);
+  } else {
+    expect(link.a.next_completion(), 2, CompletionStatus::remote_access_error);
+  }
   for (std::uint64_t id = 3; id <= posted; ++id) expect(link.a.next_completion(), id, CompletionStatus::flushed);
   REQUIRE(link.ab->post(request(Opcode::send, {}, true, 9)) == Status::broken);
   for (std::size_t i = 0; i < there.bytes(); ++i) REQUIRE(there.look(i) == 0);
