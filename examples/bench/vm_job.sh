@@ -31,7 +31,7 @@ once() {
     name=$1 variants=$2 variant=$3 pair=$4 program=$5
     shift 5
     # shellcheck disable=SC2046  # a list of words
-    timeout -k 5 "$timeout_s" mpirun --oversubscribe --bind-to none -n 2 --mca mpi_yield_when_idle 1 $(arguments "$variant") \
+    timeout -k 5 "$timeout_s" mpirun --oversubscribe --bind-to none -n 2 --mca mpi_yield_when_idle 0 $(arguments "$variant") \
         "$programs/$program" "$@" >"$work/out" 2>&1
     status=$?
     if [ $status = 0 ]; then

@@ -40,6 +40,8 @@ def machine(options):
         facts["nodes"] = f"{options.node_count} network namespaces, {options.rate} each (tbf), tcp_rmem and tcp_wmem start at 4 MiB"
     if COMPONENT_PATH in os.environ:
         facts["components from"] = os.environ[COMPONENT_PATH]
+    if options.wait_quiet:
+        facts["waited for a quiet machine"] = f"up to {options.wait_quiet:g} s before each run"
     if options.nice:
         facts["nice, all variants"] = str(options.nice)
     if options.mpirun:

@@ -30,6 +30,8 @@ def parse(arguments, description):
     parser.add_argument("--rate", default="1gbit", help="rate of the simulated nodes (default: 1gbit)")
     parser.add_argument("--nice", type=int, default=0, metavar="N", help="priority of all variants on a busy machine (root: -19 to 19; "
                         "default: 0)")
+    parser.add_argument("--wait-quiet", type=float, default=0, metavar="S", help="wait up to S seconds before each run until nobody else "
+                        "computes (default: 0)")
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one run of one program (default: 120)")
     parser.add_argument("--mpirun", metavar="ARGS", default="", help="arguments for mpirun in all variants")
     parser.add_argument("--args", metavar="ARGS", default=None, help="arguments for the programs instead of those built in")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from .catalogue import SOFT, is_tool
@@ -82,8 +83,9 @@ class Runner:
             start = [str(NODES), "run", self.cleanup.nodes_dir, "-n", str(ranks)]
             where = ["--mca", "btl", "tcp,self"] if not is_ucx else ["-x", "UCX_TLS=tcp,self"]
         elif transport in SOFT:
-            # The device needs a core of its own now and then: nobody is bound, and who waits gives way.
-            start = ["mpirun", "-n", str(ranks), "--bind-to", "none", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
+            # The device needs a core now and then: nobody is bound. Where there are fewer cores than ranks, who waits gives way.
+            crowded = str(int(ranks > len(os.sched_getaffinity(0))))
+            start = ["mpirun", "-n", str(ranks), "--bind-to", "none", "--oversubscribe", "--mca", "mpi_yield_when_idle", crowded]
             bandwidth, latency = SOFT[transport]
             where = ["--mca", "btl", "ring,self", "--mca", "btl_ring_fabric", "soft", "--mca", "btl_ring_soft_bandwidth", str(bandwidth),
                      "--mca", "btl_ring_soft_latency", str(latency)]
@@ -106,11 +108,19 @@ class Runner:
         subprocess.run([str(NODES), "up", folder, str(self.options.node_count), self.options.rate], check=True,
                        env=dict(os.environ, NODES_OWNER=str(os.getpid()), SLOTS="1"))
 
+    def wait_for_quiet(self):
+        """Let other work on this machine pass, as long as the user says."""
+        end = time.monotonic() + self.options.wait_quiet
+        while time.monotonic() < end and idle_share(0.25) < 0.9:
+            time.sleep(0.25)
+
     def rows(self, transport, variant, program, benchmark):
         """Run once; returns (rows, None) or ([], why it failed)."""
         command = self.command(transport, variant, program, benchmark)
         if self.options.verbose:
             say("    " + shlex.join(command))
+        if self.options.wait_quiet:
+            self.wait_for_quiet()
         log = tempfile.TemporaryFile(mode="w+", dir=self.cleanup.scratch)
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                    env=self.environment, start_new_session=True)
@@ -128,6 +138,17 @@ class Runner:
             tail = "\n".join("      | " + line for line in text.strip().splitlines()[-12:] if not line.startswith("row,"))
             return [], f"{why}: {shlex.join(command)}\n{tail}"
         return [line.split(",")[1:] for line in text.splitlines() if line.startswith("row,")], None
+
+
+def idle_share(seconds):
+    """How much of the processors' time nobody wants, seen for so long."""
+    def times():
+        return [int(word) for word in read_first("/proc/stat").split("\n")[0].split()[1:]]
+
+    before = times()
+    time.sleep(seconds)
+    spent = [now - then for now, then in zip(times(), before)]
+    return (spent[3] + spent[4]) / max(sum(spent), 1)
 
 
 def physical_cores():
