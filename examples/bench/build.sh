@@ -16,7 +16,7 @@ up_to_date() { # target source
 for name in "$@"; do
   source=$here/$name.cpp
   case $name in
-    waitprofile) target=$out/lib$name.so; kind="-shared -fPIC -fvisibility=hidden" ;;
+    waitprofile | sampler) target=$out/lib$name.so; kind="-shared -fPIC -fvisibility=hidden" ;;
     *) target=$out/$name; kind= ;;
   esac
   up_to_date "$target" "$source" && continue

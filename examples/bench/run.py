@@ -25,6 +25,7 @@ from runlib.vm import take_in
 def build_programs(options):
     names = {name for transport in options.transports for name in names_on(transport, options.benchmarks)}
     needed = {BENCHMARKS[name].program for name in names if not is_tool(BENCHMARKS[name])}
+    needed.update(program for name in names for program in BENCHMARKS[name].also)
     if options.profile:
         needed = {"waitprofile"}
     subprocess.run(["sh", str(HERE / "build.sh"), str(options.build), *sorted(needed)], check=True)

@@ -10,7 +10,7 @@ pairs=${4:-5}
 command -v qemu-system-x86_64 >/dev/null || { echo "vm.sh: qemu-system-x86_64 is not installed (Debian: qemu-system-x86)" >&2; exit 1; }
 sh "$here/build.sh" "$out/programs" pingpong message_rate || exit 1
 sentence=$(bash "$vm/make-initrd.sh" "$build/vm" 2>"$out/make-initrd.log") || { echo "vm.sh: $sentence" >&2; exit 1; }
-mkdir -p "$out/guest"
+rm -rf "$out/guest" && mkdir -p "$out/guest"
 cat >"$out/guest/job.sh" <<JOB
 . /out/settings.sh
 . "\$VM_SOURCE/guest/lib.sh"

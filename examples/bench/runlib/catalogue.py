@@ -33,7 +33,8 @@ class Benchmark:
     on: tuple = BTLS         # the transports that it belongs to
     variants: tuple = ()     # of its own; the first is the reference
     ranks: int = 2
-    mpirun: str = ""         # for all variants
+    mpirun: str = ""         # for all variants; {build} is the folder of the programs
+    also: tuple = ()         # programs to build besides
     calibrate: bool = False  # measure the communication time of the first variant before and give it to all (--comm-us)
 
 
@@ -69,6 +70,8 @@ BENCHMARKS.update({
                                 on=("soft",), variants=RING, mpirun=WIDE),
     "ring_overhead": Benchmark("overhead", "--sizes 8,128,1k,8k --budget-ms 300", "--sizes 8,1k --budget-ms 100", on=("soft",), variants=RING,
                                mpirun=WIDE),
+    "ring_components": Benchmark("message_rate", "--window 100 --budget-ms 2000", "--window 100 --budget-ms 500", on=("soft",), variants=RING,
+                                 mpirun="-x LD_PRELOAD={build}/libsampler.so", also=("sampler",)),
     "ring_slots": Benchmark("bandwidth", "--sizes 8,256,1k --window 100 --budget-ms 80", "--sizes 8 --window 100 --budget-ms 40",
                             on=("soft",), variants=SLOTS),
     "ring_collectives": Benchmark("collectives", "--budget-ms 150", "--sizes 8,1k --budget-ms 50", on=("soft",), variants=RING, ranks=4),

@@ -31,7 +31,7 @@ def plot_all(results, folder, footer):
         return []
     groups = {}
     for (transport, benchmark, case, size, metric, x), by_variant in results.series.items():
-        if metric in METRICS and benchmark not in ("rtr_usage", "waitprofile", "ring_memory"):
+        if metric in METRICS and benchmark not in ("rtr_usage", "waitprofile", "ring_memory", "ring_components"):
             panel = (f"{case} {size_text(size)}" if by_x(benchmark, metric) else case, metric)
             groups.setdefault((transport, benchmark), {}).setdefault(panel, []).append((size, x, by_variant))
     paths = []

@@ -75,7 +75,7 @@ class Runner:
         if is_tool(benchmark):
             return program
         ranks = benchmark.ranks
-        arguments = shlex.split(self.options.known[variant]) + shlex.split(benchmark.mpirun)
+        arguments = shlex.split(self.options.known[variant]) + shlex.split(benchmark.mpirun.format(build=self.options.build))
         is_ucx = "ucx" in arguments
         if transport == "nodes":
             if self.cleanup.nodes_dir is None:
