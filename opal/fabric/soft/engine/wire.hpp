@@ -76,7 +76,7 @@ class Wire {
   void stop(Flow& flow, Time now);
   void set_down(Node& node, bool down, Time now);
 
-  /// Marks halve what is left until this much is left: few wake-ups, and little to do when the last byte arrives.
+  /// Marks halve what is left; the last piece has between one and two times this: few wake-ups, and little to do when the last byte arrives.
   static constexpr std::uint64_t last_piece_bytes = 64U << 10U;
 
  private:
