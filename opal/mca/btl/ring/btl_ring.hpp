@@ -118,6 +118,7 @@ struct Connection {
   std::uint64_t posted = 0;  ///< requests in all
   std::unique_ptr<fabric::QueuePair> queue_pair;
   std::unique_ptr<fabric::QueuePair> replaced;  ///< ours that lost a crossing; its event may still come
+  std::unique_ptr<fabric::QueuePair> mirror;    ///< of a connection to ourselves: the other end, which only receives
 
   /// Of `posted`, how many have ended.
   [[nodiscard]] std::uint64_t ended() const noexcept { return posted - account.used(); }
@@ -291,8 +292,11 @@ class Transport {
   void connection_step(Connection& connection, ConnectEvent event, std::uint64_t request, const std::string& why);
   void act(Connection& connection, ConnectAction action, std::uint64_t request, const std::string& why);
   void made(Connection& connection);
+  [[nodiscard]] std::unique_ptr<fabric::QueuePair> make_queue_pair(Connection& connection);
   void open_queue_pair(Connection& connection);
+  void accept_own(Connection& connection, std::uint64_t request);
   void on_request(const fabric::Event& event);
+  void take_last_messages(Endpoint& endpoint);
   [[nodiscard]] Connection* connection_of(const fabric::QueuePair* queue_pair) noexcept;
   // sending
   void post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces);

@@ -30,7 +30,8 @@ bool mine_is_smaller(const Endpoint& endpoint) noexcept {
 }  // namespace
 
 void Transport::want(Connection& connection) {
-  if (connection.state == ConnectState::idle && !finalizing_) connection_step(connection, ConnectEvent::want, 0, {});
+  const bool can_step = connection.state == ConnectState::idle || connection.state == ConnectState::failed;
+  if (can_step && !finalizing_) connection_step(connection, ConnectEvent::want, 0, "it could not be made");
 }
 
 void Transport::connection_step(Connection& connection, ConnectEvent event, std::uint64_t request, const std::string& why) {
@@ -43,6 +44,9 @@ void Transport::connection_step(Connection& connection, ConnectEvent event, std:
   connection.state = step.next;
   const bool under_way = step.next == ConnectState::connecting || step.next == ConnectState::accepting;
   connecting_ += static_cast<std::uint32_t>(under_way) - static_cast<std::uint32_t>(was_under_way);
+  // A connection that was asked for ahead of its use may fail: the peer may be on its way out.
+  const bool needed = connection.purpose == Connection::Purpose::bulk ? !connection.endpoint.bulk_waiting.empty() : !connection.endpoint.waiting.empty();
+  if (step.action == ConnectAction::report_lost && was_under_way && !needed) return;
   act(connection, step.action, request, why);
 }
 
@@ -72,11 +76,24 @@ void Transport::act(Connection& connection, ConnectAction action, std::uint64_t 
   }
 }
 
-void Transport::open_queue_pair(Connection& connection) {
+std::unique_ptr<fabric::QueuePair> Transport::make_queue_pair(Connection& connection) {
   make_receive_buffers();
+  auto made = device_->make_queue_pair({completions_.get(), receives_.get(), tunables.send_queue});
+  by_queue_pair_[made->number()] = &connection;
+  return made;
+}
+
+void Transport::open_queue_pair(Connection& connection) {
   connection.account.reset();
-  connection.queue_pair = device_->make_queue_pair({completions_.get(), receives_.get(), tunables.send_queue});
-  by_queue_pair_[connection.queue_pair->number()] = &connection;
+  connection.queue_pair = make_queue_pair(connection);
+}
+
+/// The request that we have sent to ourselves.
+void Transport::accept_own(Connection& connection, std::uint64_t request) {
+  connection.mirror = make_queue_pair(connection);
+  if (device_->accept(request, *connection.mirror) != fabric::Status::done) {
+    connection_step(connection, ConnectEvent::lost, 0, "the device cannot accept a connection");
+  }
 }
 
 void Transport::made(Connection& connection) {
@@ -109,7 +126,19 @@ void Transport::on_request(const fabric::Event& event) {
     return;
   }
   const bool bulk = introduction.purpose == static_cast<std::uint16_t>(Connection::Purpose::bulk);
-  connection_step(bulk ? peer->bulk : peer->messages, ConnectEvent::request, event.request, {});
+  Connection& connection = bulk ? peer->bulk : peer->messages;
+  if (proc == opal_proc_local_get()) {
+    accept_own(connection, event.request);
+  } else {
+    connection_step(connection, ConnectEvent::request, event.request, {});
+  }
+}
+
+/// What a peer has sent before its connection ended, its goodbye perhaps among it.
+void Transport::take_last_messages(Endpoint& endpoint) {
+  while (poll_completions() > 0) {
+  }
+  take_from_ring(endpoint);
 }
 
 int Transport::poll_events() {
@@ -122,7 +151,7 @@ int Transport::poll_events() {
       continue;
     }
     Connection* connection = connection_of(event.queue_pair);
-    if (connection == nullptr) continue;  // ours that lost a crossing; it goes with the endpoint
+    if (connection == nullptr) continue;  // one that lost a crossing, or our own other end; they go with the endpoint
     switch (event.kind) {
       case fabric::Event::Kind::connect_request: break;
       case fabric::Event::Kind::established:
@@ -133,8 +162,11 @@ int Transport::poll_events() {
         connection->replaced = std::move(connection->queue_pair);
         connection_step(*connection, ConnectEvent::rejected, 0, {});
         break;
-      case fabric::Event::Kind::unreachable:
-      case fabric::Event::Kind::peer_lost: connection_step(*connection, ConnectEvent::lost, 0, event.why); break;
+      case fabric::Event::Kind::unreachable: connection_step(*connection, ConnectEvent::lost, 0, event.why); break;
+      case fabric::Event::Kind::peer_lost:
+        take_last_messages(connection->endpoint);
+        connection_step(*connection, ConnectEvent::lost, 0, event.why);
+        break;
     }
   }
   return count;
@@ -157,12 +189,18 @@ void Transport::report_lost(Endpoint& endpoint, const std::string& why) noexcept
 /// Bounded in time: a peer that is gone already does not answer.
 void Transport::part(std::span<Endpoint* const> peers) noexcept {
   constexpr auto longest = std::chrono::milliseconds(200);
-  const auto reachable = [this](const Endpoint& endpoint) { return can_send(endpoint) && !endpoint.said_goodbye; };
+  const auto reachable = [](const Endpoint& endpoint) {
+    return !endpoint.lost && !endpoint.said_goodbye && (endpoint.messages.established() || endpoint.bulk.established());
+  };
   for (Endpoint* endpoint : peers) {
     if (endpoint == nullptr) continue;
     endpoint->parting = true;
     if (!reachable(*endpoint)) continue;
-    guarded([&]() -> int { return try_send_control(*endpoint, {.kind = control_kind::goodbye}) ? OPAL_SUCCESS : OPAL_ERROR; });
+    guarded([&]() -> int {
+      const ControlBody goodbye{.kind = control_kind::goodbye};
+      if (try_send_control(*endpoint, goodbye) || !endpoint->bulk.established()) return OPAL_SUCCESS;
+      return send_behind(*endpoint, 0, std::as_bytes(std::span(&goodbye, 1)), Behind::puts);
+    });
   }
   const auto under_way = [&](Endpoint* endpoint) {
     return endpoint != nullptr && reachable(*endpoint) && (endpoint->messages.account.used() != 0 || endpoint->bulk.account.used() != 0);

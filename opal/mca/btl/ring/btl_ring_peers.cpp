@@ -121,8 +121,10 @@ void Transport::release_endpoint(Endpoint& endpoint) noexcept {
   for (Fragment* fragment : std::exchange(endpoint.waiting, {})) finish(*fragment, OPAL_ERROR);
   for (const HeldMessage& message : std::exchange(endpoint.held, {})) repost(message.buffer);
   for (Connection* connection : {&endpoint.messages, &endpoint.bulk}) {
-    if (connection->queue_pair != nullptr) by_queue_pair_.erase(connection->queue_pair->number());
-    connection->queue_pair.reset();
+    for (auto* queue_pair : {&connection->queue_pair, &connection->mirror}) {
+      if (*queue_pair != nullptr) by_queue_pair_.erase((*queue_pair)->number());
+      queue_pair->reset();
+    }
     connection->replaced.reset();
     connection->state = ConnectState::failed;
   }

@@ -225,6 +225,8 @@ int atomic_compare_swap(mca_btl_base_module_t*, Endpoint* endpoint, void* local_
                         std::uint64_t compare, std::uint64_t value, int flags, int, mca_btl_base_rdma_completion_fn_t done, void* context,
                         void* data) noexcept {
   if ((flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0 || remote_address % 8 != 0) return OPAL_ERR_NOT_AVAILABLE;
+  // osc/rdma of 4.1 passes neither for memory that it reaches through shared memory, and can do it otherwise.
+  if (endpoint == nullptr || remote_handle == nullptr) return OPAL_ERR_NOT_AVAILABLE;
   const Guard guard;
   return guarded([&]() -> int {
     BulkOperation* operation = make_operation(endpoint, fabric::Opcode::compare_swap, remote_address, remote_handle, done, context, data);
