@@ -47,7 +47,7 @@ has() { [ -x "$build/$1" ] && [ -f "$here/$1.cpp" ]; }
 for btl in vader,self tcp,self; do
     for ranks in 2 4; do
         for program in $programs; do
-            case $program in abort | forever) continue ;; esac
+            case $program in abort | forever | ring_*) continue ;; esac
             btls=$btl
             case $program in
                 speculation) [ $ranks = 2 ] || continue ;;

@@ -98,6 +98,7 @@ struct BulkOperation {
   mca_btl_base_registration_handle_t* local_handle = nullptr;
   void* context = nullptr;
   void* data = nullptr;
+  CachedRegistration* target = nullptr;  ///< of memory that is ours too, held while the operation lasts
   std::int32_t send_buffer = -1;  ///< chained message: index of the buffer that it is sent from
   std::int32_t scratch = -1;      ///< atomic without result: index of the eight bytes that take it
   std::vector<std::byte> message; ///< chained message that has no buffer yet

@@ -90,6 +90,7 @@ void Transport::bulk_completed(BulkOperation& operation, const fabric::Completio
   if (operation.send_buffer >= 0) free_send_buffers_.push_back(static_cast<std::uint32_t>(operation.send_buffer));
   if (operation.scratch >= 0) free_scratch_.push_back(static_cast<std::uint32_t>(operation.scratch));
   const std::unique_ptr<BulkOperation> owner(&operation);
+  if (operation.target != nullptr) release(*operation.target);
   if (operation.done == nullptr) return;
   operation.done(&ring_module.base, operation.endpoint, operation.local_address, operation.local_handle, operation.context, operation.data,
                  ok ? OPAL_SUCCESS : OPAL_ERROR);
@@ -225,12 +226,20 @@ int atomic_compare_swap(mca_btl_base_module_t*, Endpoint* endpoint, void* local_
                         std::uint64_t compare, std::uint64_t value, int flags, int, mca_btl_base_rdma_completion_fn_t done, void* context,
                         void* data) noexcept {
   if ((flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0 || remote_address % 8 != 0) return OPAL_ERR_NOT_AVAILABLE;
-  // osc/rdma of 4.1 passes neither for memory that it reaches through shared memory, and can do it otherwise.
-  if (endpoint == nullptr || remote_handle == nullptr) return OPAL_ERR_NOT_AVAILABLE;
   const Guard guard;
   return guarded([&]() -> int {
+    // osc/rdma of 4.1 passes no handle for memory that it has mapped itself. The device does it nevertheless: a processor's atomics and
+    // the device's need not be atomic to each other.
+    CachedRegistration* target = nullptr;
+    if (remote_handle == nullptr) {
+      target = transport->register_cached(reinterpret_cast<void*>(remote_address), sizeof value, MCA_BTL_REG_FLAG_ACCESS_ANY);
+      if (target == nullptr) return OPAL_ERR_NOT_AVAILABLE;
+      remote_handle = &target->handle;
+      endpoint = transport->endpoint(*opal_proc_local_get());
+    }
     BulkOperation* operation = make_operation(endpoint, fabric::Opcode::compare_swap, remote_address, remote_handle, done, context, data);
     set_local(*operation, local_address, 8, local_handle);
+    operation->target = target;
     operation->request.compare = compare;
     operation->request.operand = value;
     ++counters().atomics;

@@ -134,18 +134,22 @@ void Transport::on_completion(const fabric::Completion& completion) {
   }
 }
 
-/// A work request has failed: give back what it held, and say once why the peer is lost.
+/// A work request has failed: say once why the peer is lost, then give back what it held.
 void Transport::on_failure(const fabric::Completion& completion) {
-  switch (kind_of_id(completion.id)) {
-    case IdKind::ring_write: break;
-    case IdKind::receive: repost(index_of_id(completion.id)); return;
-    case IdKind::channel_send: free_send_buffers_.push_back(index_of_id(completion.id)); break;
-    case IdKind::in_place: finish(object_of_id<Fragment>(completion.id), OPAL_ERROR); break;
-    case IdKind::bulk: bulk_completed(object_of_id<BulkOperation>(completion.id), completion); break;
-  }
   const auto found = by_queue_pair_.find(completion.queue_pair_number);
-  if (found != by_queue_pair_.end() && completion.status != fabric::CompletionStatus::flushed) {
-    report_lost(found->second->endpoint, fabric::text(completion.status));
+  if (found != by_queue_pair_.end() && kind_of_id(completion.id) != IdKind::receive) {
+    if (completion.status == fabric::CompletionStatus::flushed) {
+      poll_events();  // the reason is there
+    } else {
+      report_lost(found->second->endpoint, fabric::text(completion.status));
+    }
+  }
+  switch (kind_of_id(completion.id)) {
+    case IdKind::ring_write: return;
+    case IdKind::receive: repost(index_of_id(completion.id)); return;
+    case IdKind::channel_send: free_send_buffers_.push_back(index_of_id(completion.id)); return;
+    case IdKind::in_place: finish(object_of_id<Fragment>(completion.id), OPAL_ERROR); return;
+    case IdKind::bulk: bulk_completed(object_of_id<BulkOperation>(completion.id), completion); return;
   }
 }
 
