@@ -38,7 +38,7 @@ if [ ! -x "$debian/usr/bin/mpirun" ] || [ ! -f "$debian/var/lib/overlap-ready" ]
     fi
     cp /etc/resolv.conf "$debian/etc/" 2>/dev/null
     inside apt-get update >&2 && inside apt-get install -y --no-install-recommends openmpi-bin libopenmpi-dev g++ make autoconf automake \
-        libtool pkg-config catch2 libevent-dev libpmix-dev >&2 || skip "packages could not be installed in Debian 13"
+        libtool pkg-config catch2 libevent-dev libpmix-dev libibverbs-dev librdmacm-dev >&2 || skip "packages could not be installed in Debian 13"
     touch "$debian/var/lib/overlap-ready"
 fi
 
@@ -104,9 +104,11 @@ EOF
 
 prefix=$tree/prefix
 # The environment variable would do as well, were it not that Debian 13's mpirun sets it for the ranks itself: --mca wins.
-smoke() {
+smoke() { # PML MCA ARGUMENTS...
+    pml=$1
+    shift
     inside timeout -k 5 60 mpirun --allow-run-as-root --oversubscribe -n 2 \
-        --mca mca_base_component_path "$prefix/lib/openmpi:SYSTEM_DEFAULT:USER_DEFAULT" --mca pml speculative "$@" $tree/hello
+        --mca mca_base_component_path "$prefix/lib/openmpi:SYSTEM_DEFAULT:USER_DEFAULT" --mca pml "$pml" "$@" $tree/hello
 }
 info() {
     inside sh -c ". $prefix/env.sh && ompi_info --param pml speculative --level 9" >"$debian$tree/info" 2>&1
@@ -121,7 +123,9 @@ try "autogen.sh" inside sh -c "cd $tree/source && ./autogen.sh" &&
 if [ $failed = 0 ] || [ -f "$debian$tree/build/ompi/mca/pml/speculative/mca_pml_speculative.la" ]; then
     try "make install" inside sh -c "cd $tree/build && make install && mpicc -o $tree/hello $tree/hello.c" &&
         try "ompi_info lists the component" info &&
-        try "two ranks over shared memory" smoke --mca btl self,sm &&
-        try "two ranks over tcp" smoke --mca btl self,tcp --mca btl_tcp_if_include lo
+        try "two ranks over shared memory" smoke speculative --mca btl self,sm &&
+        try "two ranks over tcp" smoke speculative --mca btl self,tcp --mca btl_tcp_if_include lo &&
+        try "two ranks over ring, software device" smoke speculative --mca btl self,ring --mca btl_ring_fabric soft &&
+        try "two ranks over ring below ob1" smoke ob1 --mca btl self,ring --mca btl_ring_fabric soft
 fi
 exit $failed
