@@ -134,6 +134,19 @@ AC_DEFUN([OVERLAP_FIND_OPENMPI], [
         # A bundled libevent has its names prefixed; then Open MPI's own library has what the headers name.
         AC_MSG_RESULT([under Open MPI's own names])
     ])
+    # 5.0's modex macros call PMIx by name.
+    AS_CASE([$OVERLAP_OPENMPI_VERSION], [5.*], [
+        AC_MSG_CHECKING([for PMIx])
+        overlap_found=no
+        for overlap_try in "" "`${PKG_CONFIG-pkg-config} --libs-only-L pmix 2>/dev/null` -lpmix"; do
+            LIBS="$OPENMPI_LIBS $overlap_try $overlap_saved_libs"
+            AC_LINK_IFELSE([AC_LANG_PROGRAM([[extern "C" int PMIx_Initialized(void);]], [[return PMIx_Initialized();]])],
+                [overlap_found=yes; break])
+        done
+        AS_IF([test $overlap_found = no], [AC_MSG_RESULT([no]); AC_MSG_FAILURE([cannot link with PMIx, which Open MPI 5.0 needs (Debian: libpmix-dev)])])
+        AC_MSG_RESULT([${overlap_try:-inside Open MPI}])
+        OPENMPI_LIBS="$OPENMPI_LIBS $overlap_try"
+    ])
     LIBS=$overlap_saved_libs
     CXXFLAGS=$overlap_saved_cxx
 ])

@@ -13,7 +13,7 @@
 
 namespace overlap::fabric::soft {
 
-inline constexpr std::uint32_t layout_version = 1;
+inline constexpr std::uint32_t layout_version = 2;
 inline constexpr std::uint32_t layout_magic = 0x6f6c7366;
 inline constexpr std::size_t line_bytes = 64;
 
@@ -30,13 +30,19 @@ struct AreaHeader {
 
 /// One page for all clients: is the device asleep?
 ///
-/// Ownership  asleep: device 0 -> 1 before it sleeps and 1 -> 0 after; clients 1 -> 0 when they write to the device's eventfd
+/// Ownership
+///   asleep  device 0 -> 1 before it sleeps and 1 -> 0 after; clients 1 -> 0 when they write to the device's eventfd
+///   cpu     device: where it went to sleep. A hint: a client that posts from there moves it elsewhere, so that nobody's own doorbell
+///           interrupts him. Relaxed: S orders it, and an old value costs only time
 /// Orders (Dekker, all sequentially consistent)
 ///   client: P doorbell tail, overflow  before  L asleep        device: S asleep = 1  before  R doorbell tail, overflow
 ///   If L reads 0 although the device goes to sleep, then R sees the doorbell and the device does not.
 struct DevicePage {
+  static constexpr std::uint32_t no_cpu = UINT32_MAX;
+
   AreaHeader header;
   alignas(line_bytes) Counter asleep{0};
+  Counter cpu{no_cpu};
 };
 static_assert(offsetof(DevicePage, asleep) == line_bytes && sizeof(DevicePage) == 2 * line_bytes);
 

@@ -1,6 +1,7 @@
 // The loop of the device process: doorbells, the engine, sleep, sockets.
 #include "server.hpp"
 
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -127,6 +128,7 @@ void Server::sleep_until(Time wake) {
     return;
   }
   Counter& asleep = page_.as<DevicePage>()->asleep;
+  page_.as<DevicePage>()->cpu.store(static_cast<std::uint32_t>(::sched_getcpu()), std::memory_order_relaxed);
   asleep.store(1, std::memory_order_seq_cst);  // S of DevicePage
   if (!look_at_doorbells(now)) {
     Time timeout = wake == never ? never : wake - now;

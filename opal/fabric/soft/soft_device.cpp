@@ -1,6 +1,7 @@
 // A client's connection to the device process: opening, memory, connections, events, and the device's end.
 #include "soft_device.hpp"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -177,8 +178,18 @@ void SoftDevice::ring_doorbell(std::uint32_t number) noexcept {
   Counter& asleep = page_.as<DevicePage>()->asleep;
   if (asleep.load(std::memory_order_seq_cst) == 0) return;  // L
   if (asleep.exchange(0, std::memory_order_seq_cst) == 0) return;  // somebody else wakes it
+  if (page_.as<DevicePage>()->cpu.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(::sched_getcpu())) move_device_away();
   const std::uint64_t one = 1;
   static_cast<void>(!::write(doorbell_.get(), &one, sizeof(one)));
+}
+
+/// Let the device wake up on another processor than this one, which its poster wants for computing. The device may run anywhere
+/// (prefer_us() in softdevice_main.cpp); where there is no other processor the call fails and changes nothing.
+void SoftDevice::move_device_away() const noexcept {
+  cpu_set_t elsewhere;
+  std::memset(&elsewhere, 0xff, sizeof elsewhere);
+  CPU_CLR(static_cast<std::size_t>(::sched_getcpu()), &elsewhere);
+  static_cast<void>(::sched_setaffinity(device_pid_, sizeof elsewhere, &elsewhere));
 }
 
 // --- Memory ------------------------------------------------------------------------------------------------------------------

@@ -117,6 +117,7 @@ class SoftDevice final : public Device {
   void drop(Ask what, std::uint32_t number) noexcept;
   /// Let the device look at a queue.
   void ring_doorbell(std::uint32_t number) noexcept;
+  void move_device_away() const noexcept;
   /// See whether the device process still lives; a system call.
   void look_for_end() noexcept;
   [[nodiscard]] std::uint32_t enter(SoftQueuePair& pair);

@@ -86,6 +86,10 @@ int run_command(const std::string& domain, const std::string& command, const std
 /// A real adapter does not queue behind the application for a processor. Whatever of this the system refuses, is left.
 void prefer_us() noexcept {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
+  // Whoever started us may have been bound to one processor.
+  cpu_set_t everywhere;
+  std::memset(&everywhere, 0xff, sizeof everywhere);
+  static_cast<void>(::sched_setaffinity(0, sizeof everywhere, &everywhere));
   sched_param priority{};
   priority.sched_priority = 1;
   if (::sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &priority) != 0) ::setpriority(PRIO_PROCESS, 0, -10);
