@@ -72,11 +72,22 @@ fabric::SoftOptions soft_options() {
   return options;
 }
 
+/// Is a component named in its framework's list, and not to keep it out?
+bool is_named(const char* list, std::string_view name) noexcept {
+  return list != nullptr && *list != '^' && std::string_view(list).find(name) != std::string_view::npos;
+}
+
 /// Has the user named this BTL, so that its absence has to be explained?
-bool asked_for() noexcept {
-  const char* list = opal_btl_base_framework.framework_selection;
-  return tunables.fabric != fabric_choice::auto_ ||
-         (list != nullptr && *list != '^' && std::string_view(list).find("ring") != std::string_view::npos);
+bool asked_for() noexcept { return tunables.fabric != fabric_choice::auto_ || is_named(opal_btl_base_framework.framework_selection, "ring"); }
+
+/// Is pml/speculative asked for, or this site's default? It takes this BTL unasked. Others do not: an installation changes nothing for
+/// who does not use it.
+bool speculative_in_use() noexcept {
+  if (is_named(ompi_pml_base_framework.framework_selection, "speculative")) return true;
+  constexpr std::uint32_t priority_of_ob1 = 20;
+  const int index = mca_base_var_find("ompi", "pml", "speculative", "priority");
+  const std::uint32_t* priority = nullptr;
+  return index >= 0 && mca_base_var_get_value(index, &priority, nullptr, nullptr) == OPAL_SUCCESS && priority != nullptr && *priority > priority_of_ob1;
 }
 
 /// Open what the tunables ask for. @returns nullptr: there is none, and nobody has asked for it
@@ -101,6 +112,7 @@ std::unique_ptr<fabric::Device> open_fabric(Network& network) {
 
 mca_btl_base_module_t** component_init(int* count, bool, bool) noexcept {
   *count = 0;
+  if (!asked_for() && !speculative_in_use()) return nullptr;
   try {
     Network network;
     std::unique_ptr<fabric::Device> device = open_fabric(network);
