@@ -78,7 +78,10 @@ def measure(options, runner, results):
     failures = []
     for transport in options.transports:
         for name in names_on(transport, options.benchmarks):
-            plan = plan_of(options, runner, transport, name)
-            for pair in range(1 if is_tool(plan.benchmark) else options.pairs):
-                failures += run_pair(runner, results, plan, pair)
+            try:
+                plan = plan_of(options, runner, transport, name)
+                for pair in range(1 if is_tool(plan.benchmark) else options.pairs):
+                    failures += run_pair(runner, results, plan, pair)
+            except SystemExit as stopped:  # by a signal: what is there is still told
+                return failures + [(transport, name, "-", f"stopped, exit code {stopped.code}")]
     return failures
