@@ -12,6 +12,7 @@ class Series:
     """All runs of one variant for one measured value."""
     unit: str = ""
     medians: dict = field(default_factory=dict)  # pair -> median of its samples
+    p10s: dict = field(default_factory=dict)
     p99s: dict = field(default_factory=dict)
 
     def median(self):
@@ -42,6 +43,7 @@ class Results:
         key = (transport, benchmark, case, int(size), metric, self.step(transport, benchmark, case, variant, pair, x))
         series = self.series.setdefault(key, {}).setdefault(variant, Series(unit))
         series.medians[pair] = float(values[0])
+        series.p10s[pair] = float(values[1])
         series.p99s[pair] = float(values[3])
 
     def step(self, transport, benchmark, case, variant, pair, x):
