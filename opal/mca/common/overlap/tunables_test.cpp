@@ -13,7 +13,7 @@ constexpr std::string_view prefix = "pml_example_";
 
 struct Table {
     Tunables values;
-    std::array<TunableRow, 5> rows = tunable_rows(values);
+    std::array<TunableRow, 7> rows = tunable_rows(values);
 
     const TunableRow& operator[](std::string_view name) const
     {
@@ -57,10 +57,10 @@ TEST_CASE("a table becomes rows over that struct", "[tunables]")
     CHECK(table["hazard_control"].max == 1);
     CHECK(table["hazard_control"].default_value == 1);
     CHECK(choice_names(table["fabric"]) == std::vector<std::string>{"auto", "verbs"});
-    CHECK(values.fabric == fabric_choice::auto_);
+    CHECK(table.values.fabric == fabric_choice::auto_);
     CHECK(stored_text(table["device"]).empty());
     CHECK(allowed_text(table["device"]) == "text");
-    values.device = "mlx5_0:1";
+    table.values.device = "mlx5_0:1";
     CHECK(stored_text(table["device"]) == "mlx5_0:1");
     CHECK(check_value("", table["device"]).empty());
     CHECK(table_fault(table.rows).empty());
