@@ -50,7 +50,7 @@ for btl in vader,self tcp,self; do
             case $program in abort | forever | ring_*) continue ;; esac
             btls=$btl
             case $program in
-                speculation) [ $ranks = 2 ] || continue ;;
+                speculation | chained) [ $ranks = 2 ] || continue ;;
                 # vader does not reach the processes of another job
                 comms) [ $btl = tcp,self ] || btls=vader,tcp,self ;;
             esac

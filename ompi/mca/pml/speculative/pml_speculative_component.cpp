@@ -111,7 +111,7 @@ std::span<const CounterRow> counter_rows() {
       {"adaptation_resumes", "Envelopes whose speculation the adaptation resumed.", counter, &counters.adaptation_resumes},
       {"mutes", "Envelopes for which a receiver stopped sending RTRs by itself.", counter, &counters.mutes},
       {"early_progress_hits", "Early looks at the network that found an RTS or RTR.", counter, &counters.early_progress_hits},
-      {"eager_in_place", "Eager messages sent from the user's buffer.", counter, &counters.eager_in_place},
+      {"eager_lent", "Eager messages for which a BTL went on using the user's buffer after the call.", counter, &counters.eager_lent},
       {"put_bytes", "Bytes written into receivers' buffers.", counter, &counters.put_bytes},
       {"get_bytes", "Bytes read from senders' buffers.", counter, &counters.get_bytes},
       {"pipelined_bytes", "Bytes sent as fragments.", counter, &counters.pipelined_bytes},

@@ -140,16 +140,17 @@ void send_in_place(SendRequest& request, PeerLink& link, mca_bml_base_btl_t& bml
   mca_bml_base_prepare_src(&bml_btl, convertor, MCA_BTL_NO_ORDER, header.size(), &bytes,
                            MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP, &descriptor);
   if (descriptor != nullptr && bytes == payload.bytes) {
-    // One segment: the BTL has copied after all.
-    const bool in_place = descriptor->des_segment_count > 1;
     std::memcpy(descriptor->des_segments[0].seg_addr.pval, header.data(), header.size());
     descriptor->des_cbfunc = on_sent_in_place;
     descriptor->des_cbdata = &request;
     request.lent = true;  // before the call: the callback may run inside
     const int rc = mca_bml_base_send(&bml_btl, descriptor, tag);
-    if (rc >= 0) {
-      process_counters().eager_in_place += in_place ? 1 : 0;
-      if (rc > 0 && request.lent) pml->buffer_returned(request);  // sent, and no callback comes
+    if (rc == OMPI_SUCCESS) {
+      ++process_counters().eager_lent;
+      return;
+    }
+    if (rc > 0) {  // copied after all, and no callback comes
+      if (request.lent) pml->buffer_returned(request);
       return;
     }
     request.lent = false;

@@ -23,7 +23,7 @@ struct Counters {
   std::uint64_t adaptation_resumes = 0;
   std::uint64_t mutes = 0;  ///< receivers that stopped by themselves (P1.9)
   std::uint64_t early_progress_hits = 0;
-  std::uint64_t eager_in_place = 0;  ///< sent from the user's buffer (P3.2)
+  std::uint64_t eager_lent = 0;  ///< a BTL went on using the user's buffer after the call (P3.2)
   std::uint64_t put_bytes = 0;
   std::uint64_t get_bytes = 0;
   std::uint64_t pipelined_bytes = 0;
