@@ -35,7 +35,7 @@ Address Connector::address() const noexcept {
 
 void Connector::add(Connection& connection) {
   const std::size_t count = all_.size() + 1;
-  for (auto* list : {&all_, &due_, &pending_}) {
+  for (auto* list : {&all_, &due_}) {
     if (list->capacity() < count) list->reserve(2 * count + 16);
   }
   all_.push_back(&connection);
@@ -46,7 +46,6 @@ void Connector::close(Connection& connection) noexcept {
   end(connection);
   erase_from(all_, connection);
   erase_from(due_, connection);
-  erase_from(pending_, connection);
 }
 
 Status Connector::connect(Connection& connection, const Address& peer, const PrivateData& data) noexcept {
@@ -60,7 +59,6 @@ Status Connector::connect(Connection& connection, const Address& peer, const Pri
   connection.data = encode(data);
   connection.initiator_depth = initiator_depth_max();
   connection.responder_depth = responder_depth_max();
-  begin_pending(connection);
   apply(connection, ConnectionEvent::connect_called);
   if (address->transport != port_.transport) {
     apply(connection, ConnectionEvent::failed, "the ports are of different kinds (InfiniBand, RoCE and iWARP do not mix)");
@@ -84,7 +82,6 @@ Status Connector::accept(std::uint64_t request, Connection& connection) noexcept
     (void)ibv_modify_qp(connection.device_queue_pair, &attributes, IBV_QP_STATE);
     return Status::broken;
   }
-  begin_pending(connection);
   apply(connection, ConnectionEvent::accept_called);
   return Status::done;
 }
@@ -102,7 +99,6 @@ bool Connector::poll(Event& event) {
   if (take_due(event)) return true;
   read_async_events();
   if (read_news(event)) return true;
-  if (!pending_.empty()) check_deadlines();
   return take_due(event);
 }
 
@@ -136,7 +132,6 @@ void Connector::apply(Connection& connection, ConnectionEvent event, const char*
     case ConnectionAction::report_established:
       connection.established_due = true;
       connection.established_by_data = event == ConnectionEvent::data_arrived;
-      leave_pending(connection);
       return mark_due(connection);
     case ConnectionAction::report_rejected: return report_end(Event::Kind::rejected);
     case ConnectionAction::report_unreachable: return report_end(Event::Kind::unreachable);
@@ -165,7 +160,6 @@ bool Connector::take_due(Event& event) {
 }
 
 void Connector::end(Connection& connection) noexcept {
-  leave_pending(connection);
   if (connection.device_queue_pair != nullptr) {
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_ERR;
@@ -178,23 +172,6 @@ void Connector::end(Connection& connection) noexcept {
 
 void Connector::mark_due(Connection& connection) noexcept {
   if (std::find(due_.begin(), due_.end(), &connection) == due_.end()) due_.push_back(&connection);
-}
-
-void Connector::begin_pending(Connection& connection) noexcept {
-  connection.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(options_.connect_timeout_ms);
-  pending_.push_back(&connection);
-}
-
-void Connector::leave_pending(Connection& connection) noexcept { erase_from(pending_, connection); }
-
-void Connector::check_deadlines() noexcept {
-  const auto now = std::chrono::steady_clock::now();
-  for (std::size_t idx = pending_.size(); idx-- > 0;) {
-    Connection& connection = *pending_[idx];
-    if (connection.deadline > now) continue;
-    pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(idx));
-    apply(connection, ConnectionEvent::failed, "no answer within the connect timeout");
-  }
 }
 
 }  // namespace overlap::fabric::verbs

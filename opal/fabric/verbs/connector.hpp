@@ -1,7 +1,10 @@
 // Connections: librdmacm's event channel, the listener, and what is under way. It has no thread: poll() drives everything.
+//
+// Timeouts: the option bounds what the hosts do, finding address and route. Once the request is out there is no bound of ours, for
+// the peer's process may compute for a long time before it looks for requests: its kernel answers that it has to be waited for, and
+// where no kernel answers the connection manager's own retries end after about a minute.
 #pragma once
 
-#include <chrono>
 #include <unordered_map>
 #include <vector>
 
@@ -18,7 +21,6 @@ struct Connection {
   ConnectionState state = ConnectionState::fresh;
 
   // While it is being made
-  std::chrono::steady_clock::time_point deadline{};
   IpAddress peer;
   WireData data;
   std::uint8_t initiator_depth = 0;  ///< reads and atomics of this side that may be under way
@@ -64,9 +66,6 @@ class Connector {
   [[nodiscard]] bool take_due(Event& event);
   void end(Connection& connection) noexcept;
   void mark_due(Connection& connection) noexcept;
-  void leave_pending(Connection& connection) noexcept;
-  void begin_pending(Connection& connection) noexcept;
-  void check_deadlines() noexcept;
 
   /// Until there is something to report. @returns  true when that is a connection request, now in `event`
   [[nodiscard]] bool read_news(Event& event);
@@ -95,7 +94,6 @@ class Connector {
   CmId listener_;
   std::vector<Connection*> all_;      ///< between add() and close()
   std::vector<Connection*> due_;      ///< each at most once; room for all
-  std::vector<Connection*> pending_;  ///< with a deadline; room for all
   std::unordered_map<std::uint64_t, Request> requests_;
   std::uint64_t last_request_ = 0;
 };
