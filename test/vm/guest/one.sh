@@ -1,0 +1,49 @@
+# Job of the single guest: what the provider says on a machine that lacks something, then everything on one Soft-RoCE device.
+. /out/settings.sh
+. "$VM_SOURCE/guest/lib.sh"
+check=$VM_BUILD/test/vm/verbs_check
+
+# --- What is missing is said ---
+says "no device" 'no_device: this host has no RDMA device|find: no: this host has no RDMA device' $check probe
+load crc32_generic rdma_rxe # rxe wants crc32 at run time; modprobe does not know
+rdma link add rxe0 type rxe netdev eth0
+says "no connection manager" 'the kernel module rdma_ucm is not loaded' $check probe
+load rdma_ucm
+until [ -e /dev/infiniband/rdma_cm ]; do sleep 0.1; done
+says "a device" '^find: yes$|^open: rxe0:1 inline [0-9]+ gather 3 .* atomics 1/0 last byte 1 rnr 1|^register: 1 MiB done' $check probe
+says "another device's name" 'there is no RDMA device mlx5_9; this host has rxe0' $check probe mlx5_9
+says "a port that is not there" 'bad_option: rxe0 has no port 2|find: no: rxe0 has no port 2' $check probe rxe0:2
+ip link set eth0 down
+says "link down" 'rxe0:1 is not active' $check probe
+ip link set eth0 up
+ip addr flush dev eth0
+says "no IP address" 'rxe0:1 has no IP address' $check probe
+ip addr add "10.0.0.$VM_ID/24" dev eth0
+nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
+chmod 600 /dev/infiniband/uverbs0
+says "no permission for the device" '(find: no|open: no_permission): cannot open rxe0 .*/dev/infiniband/uverbs0.*ermission' $nobody $check probe
+chmod 666 /dev/infiniband/uverbs0
+chmod 600 /dev/infiniband/rdma_cm
+says "no permission for connections" '(find: no|open: no_permission): cannot open /dev/infiniband/rdma_cm.*ermission' $nobody $check probe
+chmod 666 /dev/infiniband/rdma_cm
+says "no memory may be locked" '(find: no|open: memory_limit): .*RLIMIT_MEMLOCK.*ulimit -l' bash -c "ulimit -l 0; exec $nobody $check probe"
+says "too little memory may be locked" '^find: yes$|^open: rxe0:1|^register: 1 MiB Cannot allocate memory' \
+    bash -c "ulimit -l 64; exec $nobody $check probe"
+
+# --- One device ---
+run "ping-pong" 60 $check pingpong 1000
+run "nobody to connect to" 60 $check nobody
+run "idle peer killed" 60 $check killed
+run "busy peer killed" 60 $check killed-busy
+
+# --- The rules of fabric.hpp ---
+export OVERLAP_FABRIC=verbs
+run "contract test" 120 "$VM_BUILD/opal/fabric/fabric_contract_test" -d yes
+
+# --- MPI over btl/ring ---
+. "$VM_SOURCE/guest/mpi.sh"
+# mpi PML PROGRAM
+mpi() { run "$2 btl/ring, pml/$1, np 2" 90 mpirun -n 2 --mca pml "$1" --mca btl ring,self "$programs/$2"; }
+for program in pt2pt completion matching random; do mpi speculative $program; done
+# ob1 itself fails in completion, on any BTL: its receives do not bear truncated large messages.
+for program in pt2pt random; do mpi ob1 $program; done

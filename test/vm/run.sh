@@ -1,0 +1,94 @@
+#!/bin/sh
+# Real verbs in virtual machines: Debian's kernel under QEMU, software emulation, with a Soft-RoCE device. One line PASS, FAIL or SKIP
+# per case. Nothing of the host is changed: the guests see its root read-only.
+#
+#   OVERLAP_BUILD    where the programs are built; kernel and RAM disk are kept in vm/ in it
+#   OVERLAP_PREFIX   a private installation (with env.sh)
+#
+#   one guest   messages where something is missing, the verbs provider, MPI over btl/ring
+#   two guests  the same across a wire: two machines, two kernels
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+build=${OVERLAP_BUILD:?a build folder}
+prefix=${OVERLAP_PREFIX:?a private installation}
+work=$build/vm
+failed=0
+mkdir -p "$work" || exit 1
+
+skip() { echo "SKIP vm: $*"; exit 0; }
+
+[ "$(uname -m)" = x86_64 ] || skip "the guests are x86_64, this is $(uname -m)"
+bash "$here/../support/install-packages" vm >"$work/packages" 2>&1 || skip "$(tail -n 1 "$work/packages")"
+command -v qemu-system-x86_64 >/dev/null || skip "qemu-system-x86_64 is not installed"
+grep -q '^VERBS_LIBS = *-l' "$build/test/vm/Makefile" || skip "the verbs provider was not built (libibverbs-dev, librdmacm-dev)"
+[ -e /dev/infiniband ] && echo "vm: this host has RDMA devices of its own; they are not used"
+sentence=$(bash "$here/make-initrd.sh" "$work" 2>"$work/make-initrd.err") || skip "$sentence"
+
+# What the guests run. The MPI programs are the level mpi's, made the same way and kept in the same place.
+mpi=$build/test-mpi
+compile() { # PROGRAM
+    [ "$mpi/$1" -nt "$here/../mpi/$1.cpp" ] && [ "$mpi/$1" -nt "$mpi/mpi_test.o" ] ||
+        mpicxx -std=c++20 -O0 "$here/../mpi/$1.cpp" "$mpi/mpi_test.o" -o "$mpi/$1" -pthread
+}
+make_programs() {
+    make -C "$build/test/vm" verbs_check && make -C "$build/opal/fabric" fabric_contract_test || return
+    mkdir -p "$mpi"
+    [ "$mpi/mpi_test.o" -nt "$here/../mpi/mpi_test.cpp" ] && [ "$mpi/mpi_test.o" -nt "$here/../mpi/mpi_test.hpp" ] ||
+        mpicxx -std=c++20 -O1 -c "$here/../mpi/mpi_test.cpp" -o "$mpi/mpi_test.o" || return
+    for program in pt2pt completion matching random; do compile $program || return; done
+}
+make_programs >"$work/make.log" 2>&1 || { echo "FAIL vm: build"; tail -n 20 "$work/make.log" >&2; exit 1; }
+
+pids=
+sockets=$(mktemp -d /tmp/overlap-vm-XXXXXX) || exit 1
+# A guest's start.sh passes the signal on to nobody: timeout, its child, is what ends qemu.
+stop() {
+    for pid in $pids; do pkill -P "$pid" 2>/dev/null; done
+    rm -rf "$sockets"
+}
+trap stop EXIT
+trap 'exit 1' INT TERM
+
+# prepare NAME JOB: the folder of a guest
+prepare() {
+    out=$work/$1
+    rm -rf "$out" && mkdir -p "$out" || exit 1
+    cp "$2" "$out/job.sh"
+    echo "export VM_SOURCE='$here' VM_BUILD='$build' VM_PREFIX='$prefix' VM_KERNEL='$work'" >"$out/settings.sh"
+    : >"$out/results"
+}
+
+# report NAME STATUS: results of a guest; what it said when something failed
+report() {
+    out=$work/$1
+    cat "$out/results"
+    if [ "$2" -ne 0 ]; then
+        echo "FAIL vm: $1 (exit status $2; 124 is the time limit, 125 that it did not get to its job)"
+        tail -n 15 "$out/console" >&2
+    fi
+    if [ "$2" -ne 0 ] || grep -q '^FAIL' "$out/results"; then
+        failed=1
+        tail -n 150 "$out/log" >&2
+    fi
+    grep '^  figure: ' "$out/log"
+}
+
+prepare one "$here/guest/one.sh"
+bash "$here/start.sh" "$work" "$work/one" 1 300 &
+pids=$!
+wait $pids
+report one $?
+
+prepare first "$here/guest/pair.sh"
+prepare second "$here/guest/pair.sh"
+wire() { echo "dgram,id=net0,local.type=unix,local.path=$sockets/$1,remote.type=unix,remote.path=$sockets/$2"; }
+bash "$here/start.sh" "$work" "$work/second" 2 240 "$(wire 2 1)" &
+pids=$!
+bash "$here/start.sh" "$work" "$work/first" 1 230 "$(wire 1 2)" &
+pids="$! $pids"
+wait ${pids% *}
+report first $?
+wait ${pids#* }
+report second $?
+pids=
+exit $failed
