@@ -145,7 +145,7 @@ one_rank() { echo "-n 1 env $1 $exchange ${2:-4}"; }
 # shellcheck disable=SC2086
 {
     launch 30 -n 2 $ours --mca btl self "$exchange" 4
-    judge "no BTL to the peer" error "1!(found no BTL that connects|are unable to reach each other for)" "!$right"
+    judge "no BTL to the peer" error "1!found no BTL that connects" "!$right"
 
     # A kernel that forbids cross-memory attach. vader reports each refusal itself; we speak only when asked to.
     said="pml/speculative: A (read|write) of memory .* was refused"
