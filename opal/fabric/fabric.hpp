@@ -249,7 +249,7 @@ struct VerbsOptions {
   std::uint32_t retry_count = 7;
   std::uint32_t rnr_retry_count = 7;      ///< 7 is for ever
   std::uint32_t rnr_timer = 12;           ///< InfiniBand's code of the delay, 12 is 0.64 ms
-  std::uint32_t connect_timeout_ms = 10000;
+  std::uint32_t connect_timeout_ms = 10000;  ///< to find address and route; the answer to a request may take as long as it takes
   std::uint32_t inline_bytes = 128;       ///< asked for; Capabilities tells what came
   std::uint32_t read_depth = 16;          ///< reads and atomics under way per queue pair, lowered to the device's limit
 };
