@@ -343,6 +343,7 @@ class Transport {
   std::vector<Endpoint*> busy_;                                           // something waits: fragments, operations, control
   std::uint32_t connecting_ = 0;                                          // connections under way: look for events often
   std::uint32_t calls_to_events_ = 0;
+  std::chrono::steady_clock::time_point last_events_;
 
   std::unique_ptr<std::byte[], void (*)(std::byte*)> send_memory_;        // [send_buffers][channel_bytes_]
   fabric::MemoryRegion send_region_;

@@ -4,9 +4,10 @@
 namespace overlap::ring {
 namespace {
 
-// A look at a connection's events may be a system call.
+// A look at a connection's events may be a system call: not on every call, and not more than so often.
 constexpr std::uint32_t calls_between_events = 32;
 constexpr std::uint32_t calls_between_events_connecting = 4;
+constexpr auto time_between_events = std::chrono::microseconds(500);
 constexpr std::uint32_t messages_per_visit = 16;  // of one ring, before the others have their turn
 
 constexpr const char* repeated = "it has been received already";
@@ -198,7 +199,11 @@ int Transport::progress() {
   if (!busy_.empty() || !done_.empty()) [[unlikely]] count += serve_busy();
   if (++calls_to_events_ >= (connecting_ > 0 ? calls_between_events_connecting : calls_between_events)) [[unlikely]] {
     calls_to_events_ = 0;
-    count += poll_events();
+    const auto now = std::chrono::steady_clock::now();
+    if (connecting_ > 0 || now - last_events_ >= time_between_events) {
+      last_events_ = now;
+      count += poll_events();
+    }
   }
   return count;
 }
