@@ -26,13 +26,12 @@ arguments() { # VARIANT
     esac
 }
 
-# once BENCHMARK VARIANTS VARIANT PAIR PROGRAM ARGUMENTS... Who waits gives way: Soft-RoCE does part of its work in a kernel thread, which
-# would otherwise get a processor at the next tick only (4 ms).
+# once BENCHMARK VARIANTS VARIANT PAIR PROGRAM ARGUMENTS... Each rank has a processor: two that spin on one take turns of 4 ms.
 once() {
     name=$1 variants=$2 variant=$3 pair=$4 program=$5
     shift 5
     # shellcheck disable=SC2046  # a list of words
-    timeout -k 5 "$timeout_s" mpirun --oversubscribe --bind-to none -n 2 --mca mpi_yield_when_idle 1 $(arguments "$variant") \
+    timeout -k 5 "$timeout_s" mpirun --bind-to core -n 2 --mca mpi_yield_when_idle 0 $(arguments "$variant") \
         "$programs/$program" "$@" >"$work/out" 2>&1
     status=$?
     if [ $status = 0 ]; then
