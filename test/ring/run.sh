@@ -61,6 +61,8 @@ for program in random speculation chained; do
     run "$program speculative np 2, not chained" 2 speculative $program --mca btl_ring_chained 0
 done
 
+run "ring_crowd speculative np 20, 16 in the polling set" 20 speculative ring_crowd
+run "ring_crowd ob1 np 12, 4 in the polling set" 12 ob1 ring_crowd --mca btl_ring_polling_set 4
 run "ring_onesided speculative np 4" 4 speculative ring_onesided
 run "ring_onesided ob1 np 3" 3 ob1 ring_onesided
 btl=ring

@@ -7,6 +7,7 @@
 #include <list>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "opal/fabric/fabric.hpp"
 #include "opal/mca/common/overlap/capability.hpp"
@@ -223,6 +224,8 @@ class Transport {
   // Peers (btl_ring_peers.cpp)
   [[nodiscard]] Endpoint* endpoint(opal_proc_t& proc);
   void drop(std::span<Endpoint* const> peers) noexcept;  ///< entries may be null
+  /// A process that was given up may be asked for again (MPI_Comm_connect).
+  void welcome(const opal_proc_t& proc) noexcept { departed_.erase(name_of(proc)); }
   [[nodiscard]] std::vector<std::byte> address_bytes() const;
 
   // Connections (btl_ring_connect.cpp)
@@ -289,6 +292,9 @@ class Transport {
  private:
   void release_endpoint(Endpoint& endpoint) noexcept;
   [[nodiscard]] std::uint32_t completion_entries() const noexcept;
+  [[nodiscard]] static std::uint64_t name_of(const opal_proc_t& proc) noexcept {
+    return std::uint64_t{proc.proc_name.jobid} << 32U | proc.proc_name.vpid;
+  }
   // connections
   void connection_step(Connection& connection, ConnectEvent event, std::uint64_t request, const std::string& why);
   void act(Connection& connection, ConnectAction action, std::uint64_t request, const std::string& why);
@@ -340,8 +346,12 @@ class Transport {
   std::vector<std::unique_ptr<Endpoint>> endpoints_;                      // [number]; empty where one was dropped
   std::unordered_map<const opal_proc_t*, Endpoint*> by_proc_;
   std::unordered_map<std::uint32_t, Connection*> by_queue_pair_;          // [queue pair number]
+  std::unordered_set<std::uint64_t> departed_;                            // names of processes that were given up: not connected to
   std::vector<Endpoint*> busy_;                                           // something waits: fragments, operations, control
   std::uint32_t connecting_ = 0;                                          // connections under way: look for events often
+  std::array<fabric::Completion, 16> batch_;                              // taken from the completion queue
+  std::size_t batch_next_ = 0;
+  std::size_t batch_count_ = 0;
   std::uint32_t calls_to_events_ = 0;
   std::chrono::steady_clock::time_point last_events_;
 

@@ -120,7 +120,7 @@ void Transport::on_request(const fabric::Event& event) {
   }
   std::memcpy(&introduction, event.data.bytes.data(), sizeof introduction);
   opal_proc_t* proc = introduction.version == layout_version && !finalizing_ ? opal_proc_for_name(introduction.name) : nullptr;
-  Endpoint* peer = proc != nullptr ? endpoint(*proc) : nullptr;
+  Endpoint* peer = proc != nullptr && !departed_.contains(name_of(*proc)) ? endpoint(*proc) : nullptr;
   if (peer == nullptr) {
     device_->reject(event.request);
     return;

@@ -164,6 +164,7 @@ int add_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t** procs, En
   return guarded([&]() -> int {
     for (std::size_t i = 0; i < count; ++i) {
       // This process too: btl/self takes its messages, but osc/rdma wants one BTL that reaches everybody.
+      transport->welcome(*procs[i]);
       endpoints[i] = transport->endpoint(*procs[i]);
       if (endpoints[i] == nullptr) continue;
       if (reachable != nullptr) opal_bitmap_set_bit(reachable, static_cast<int>(i));

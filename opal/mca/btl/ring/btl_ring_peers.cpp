@@ -137,6 +137,10 @@ void Transport::drop(std::span<Endpoint* const> peers) noexcept {
   for (Endpoint* endpoint : peers) {
     if (endpoint == nullptr) continue;
     release_endpoint(*endpoint);
+    guarded([&]() -> int {
+      departed_.insert(name_of(endpoint->proc));
+      return OPAL_SUCCESS;
+    });
     by_proc_.erase(&endpoint->proc);
     endpoints_[endpoint->number].reset();
   }

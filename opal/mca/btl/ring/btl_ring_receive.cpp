@@ -167,11 +167,20 @@ int Transport::poll_rings() {
   return static_cast<int>(taken);
 }
 
+/// What handling one completion calls may end up here again: it goes on with the same batch, so that nothing is overtaken by an event
+/// that came after it.
 int Transport::poll_completions() {
-  std::array<fabric::Completion, 16> completions;
-  const std::size_t count = completions_->poll(completions);
-  for (std::size_t i = 0; i < count; ++i) on_completion(completions[i]);
-  return static_cast<int>(count);
+  if (batch_next_ == batch_count_) {
+    batch_next_ = 0;
+    batch_count_ = completions_->poll(batch_);
+  }
+  int count = 0;
+  while (batch_next_ != batch_count_) {
+    const fabric::Completion completion = batch_[batch_next_++];
+    ++count;
+    on_completion(completion);
+  }
+  return count;
 }
 
 /// Whatever waits for room, for a callback, or to be told to a peer that nothing else is sent to.
