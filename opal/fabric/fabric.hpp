@@ -1,7 +1,7 @@
 // The RDMA interface that btl/ring is written against: what an MPI transport needs of a network, in the words of verbs.
 //
 // Providers: verbs/ (libibverbs and librdmacm), soft/ (a software RDMA device with a modelled wire). All keep the rules below; the
-// contract test (contract_test.cpp) holds each of them to the same cases.
+// contract test (contract_test.cpp, contract_data_test.cpp) holds each of them to the same cases.
 //
 // Rules
 //   Order      Work requests of one queue pair are executed in the order of posting, and a write's bytes arrive before those of the

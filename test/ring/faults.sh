@@ -114,6 +114,15 @@ connected() { [ "$("$device" --domain "$domain" --list | grep -c .)" -ge 3 ]; }
         ! grep -q 'btl/ring' "$log" || fail "auto without a device is silent when nobody has asked for it" "says something"
     fi
 
+    here=$(cd "$(dirname "$0")" && pwd)
+    shim=$build/refuse_registration.so exchange=$build/exchange
+    cc -std=gnu11 -O1 -Wall -Wextra -Werror -shared -fPIC -o "$shim" "$here/refuse_registration.c" &&
+        mpicc -std=gnu11 -O1 -o "$exchange" "$here/../mpi/bad/exchange.c" || exit 1
+    for pml in speculative ob1; do
+        job 2 --mca pml $pml --mca btl ring,self --mca btl_ring_verbose 1 -x LD_PRELOAD="$shim" "$exchange" 20
+        judge "out of registered memory, $pml: sent otherwise" $? ok "all bytes right" "registering [0-9]+ bytes was refused"
+    done
+
     job 2 $ring --mca btl_ring_ring_slots 3 "$build/pt2pt" "[short]"
     judge "too few slots" $? error "btl_ring_ring_slots is 3, too small"
     job 2 $ring --mca btl_ring_polling_sets 3 --mca btl_ring_rings 1 "$build/pt2pt" "[short]"

@@ -103,7 +103,6 @@ struct BulkOperation {
   std::int32_t send_buffer = -1;  ///< chained message: index of the buffer that it is sent from
   std::int32_t scratch = -1;      ///< atomic without result: index of the eight bytes that take it
   std::vector<std::byte> message; ///< chained message that has no buffer yet
-  mca_btl_base_tag_t tag = 0;
 };
 
 /// One of a peer's two queue pairs, made on first use (P2.7). Large transfers have their own, so that a small message never waits
@@ -198,6 +197,7 @@ struct Pieces {
   [[nodiscard]] std::uint32_t bytes() const noexcept { return first_bytes + second_bytes; }
   void copy_to(std::byte* out) const noexcept;
 };
+[[nodiscard]] Pieces pieces_of(const Fragment& fragment) noexcept;
 
 /// What two processes must have in common to reach each other.
 struct Network {
@@ -398,6 +398,7 @@ class Guard {
 void tell_lost(const Endpoint& endpoint, const std::string& why) noexcept;
 void tell_registration_refused(std::size_t bytes) noexcept;
 [[noreturn]] void refuse_registration(const char* what, std::size_t bytes) noexcept;
+[[noreturn]] void refuse_connection(const Endpoint& endpoint, const char* why) noexcept;
 [[noreturn]] void refuse_message(const Endpoint& endpoint, const char* fault) noexcept;
 [[noreturn]] void out_of_memory() noexcept;
 

@@ -78,9 +78,13 @@ void Transport::act(Connection& connection, ConnectAction action, std::uint64_t 
 
 std::unique_ptr<fabric::QueuePair> Transport::make_queue_pair(Connection& connection) {
   make_receive_buffers();
-  auto made = device_->make_queue_pair({completions_.get(), receives_.get(), tunables.send_queue});
-  by_queue_pair_[made->number()] = &connection;
-  return made;
+  try {
+    auto made = device_->make_queue_pair({completions_.get(), receives_.get(), tunables.send_queue});
+    by_queue_pair_[made->number()] = &connection;
+    return made;
+  } catch (const fabric::Error& error) {
+    refuse_connection(connection.endpoint, error.what());  // what waits for it would wait for ever
+  }
 }
 
 void Transport::open_queue_pair(Connection& connection) {
@@ -174,7 +178,7 @@ int Transport::poll_events() {
 
 /// The end of a connection that nobody has announced. @param why  one clause in words
 void Transport::report_lost(Endpoint& endpoint, const std::string& why) noexcept {
-  if (endpoint.lost && endpoint.reported) return;
+  if (endpoint.reported) return;
   endpoint.lost = true;
   endpoint.reported = true;
   if (finalizing_ || endpoint.parting || endpoint.said_goodbye) return;

@@ -31,7 +31,6 @@ void say(Body&& body) noexcept {
   }
 }
 
-/// End the job: through the upper layer, which knows how, else alone.
 [[noreturn]] void give_up() noexcept { abort_job(1); }
 
 }  // namespace
@@ -54,6 +53,11 @@ void refuse_registration(const char* what, std::size_t bytes) noexcept {
   say([&] {
     return "btl/ring cannot register " + std::string(what) + " (" + std::to_string(bytes) + " bytes): " + std::strerror(error) + ". " + limit_text();
   });
+  give_up();
+}
+
+void refuse_connection(const Endpoint& endpoint, const char* why) noexcept {
+  say([&] { return "btl/ring cannot connect to " + peer_name(endpoint) + ": " + why + "."; });
   give_up();
 }
 

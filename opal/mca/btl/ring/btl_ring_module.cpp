@@ -112,11 +112,7 @@ int send(mca_btl_base_module_t*, Endpoint* endpoint, mca_btl_base_descriptor_t* 
     if (endpoint->lost) return OPAL_ERR_UNREACH;
     if (endpoint->waiting.empty()) {
       if (fragment.in_place != nullptr && transport->try_send_in_place(fragment)) return OPAL_SUCCESS;
-      const bool two = fragment.base.des_segment_count > 1;
-      const Pieces pieces{fragment.segments[0].seg_addr.pval, static_cast<std::uint32_t>(fragment.segments[0].seg_len),
-                          two ? fragment.segments[1].seg_addr.pval : nullptr,
-                          two ? static_cast<std::uint32_t>(fragment.segments[1].seg_len) : 0, nullptr};
-      if (transport->try_send(*endpoint, tag, pieces)) {
+      if (transport->try_send(*endpoint, tag, pieces_of(fragment))) {
         if ((fragment.base.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK) != 0) {
           transport->finish_later(fragment);  // not inside the call: the upper layer has not yet noted that it sent it
           return OPAL_SUCCESS;

@@ -13,7 +13,8 @@ void Transport::note_traffic(Endpoint& endpoint, Channel channel) {
     mark_busy(leaving);
   }
   if (change.add != PollingSet::none) [[unlikely]] {
-    if (!open_incoming(*endpoints_[change.add])) polling_.refused(change.add);
+    Endpoint* newcomer = endpoints_[change.add].get();  // the set knows peers by number, also those that were given up
+    if (newcomer == nullptr || !open_incoming(*newcomer)) polling_.refused(change.add);
   }
 }
 

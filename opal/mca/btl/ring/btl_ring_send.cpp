@@ -16,6 +16,13 @@ void Pieces::copy_to(std::byte* out) const noexcept {
   opal_convertor_pack(convertor, &piece, &pieces, &packed);
 }
 
+Pieces pieces_of(const Fragment& fragment) noexcept {
+  const auto& [header, data] = fragment.segments;
+  const bool two = fragment.base.des_segment_count > 1;
+  return {header.seg_addr.pval, static_cast<std::uint32_t>(header.seg_len), two ? data.seg_addr.pval : nullptr,
+          two ? static_cast<std::uint32_t>(data.seg_len) : 0, nullptr};
+}
+
 /// Post a request for which the account has room.
 void Transport::post(Connection& connection, const fabric::WorkRequest& request) {
   const fabric::Status status = connection.queue_pair->post(request);
@@ -124,11 +131,7 @@ void Transport::flush_waiting(Endpoint& endpoint) {
       endpoint.waiting.pop_front();  // its completion finishes it
       continue;
     }
-    const bool two = fragment.base.des_segment_count > 1;
-    const Pieces pieces{fragment.segments[0].seg_addr.pval, static_cast<std::uint32_t>(fragment.segments[0].seg_len),
-                        two ? fragment.segments[1].seg_addr.pval : nullptr,
-                        two ? static_cast<std::uint32_t>(fragment.segments[1].seg_len) : 0, nullptr};
-    if (!try_send(endpoint, fragment.tag, pieces)) return;
+    if (!try_send(endpoint, fragment.tag, pieces_of(fragment))) return;
     endpoint.waiting.pop_front();
     done_.push_back(&fragment);
   }
