@@ -7,7 +7,7 @@
 
 using namespace bench;
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const int rank = start(&argc, &argv, 2);
   Options options(argc, argv);
   const auto sizes = options.sizes("sizes", "64k..4m");

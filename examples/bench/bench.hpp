@@ -48,7 +48,7 @@ class Buffer {
  public:
   explicit Buffer(std::size_t bytes) : bytes_(std::max<std::size_t>(bytes, 1)) {
     const std::size_t rounded = (bytes_ + page_bytes - 1) / page_bytes * page_bytes;
-    data_ = static_cast<unsigned char *>(std::aligned_alloc(page_bytes, rounded));
+    data_ = static_cast<unsigned char*>(std::aligned_alloc(page_bytes, rounded));
     if (data_ == nullptr) {
       std::fprintf(stderr, "bench: no memory for %zu bytes\n", rounded);
       MPI_Abort(MPI_COMM_WORLD, 2);
@@ -56,10 +56,10 @@ class Buffer {
     std::memset(data_, 0, rounded);
   }
   ~Buffer() { std::free(data_); }
-  Buffer(const Buffer &) = delete;
-  Buffer &operator=(const Buffer &) = delete;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
 
-  unsigned char *data() { return data_; }
+  unsigned char* data() { return data_; }
 
   /// Change the first bytes of every page, so that no two messages are equal. Cheap enough to stand next to a timed region.
   void stamp(std::size_t bytes, std::uint64_t value) {
@@ -73,52 +73,55 @@ class Buffer {
   }
 
   /// Compare every byte with fill(seed); a difference ends the program with the place.
-  void check(std::size_t bytes, std::uint64_t seed, const char *what) {
+  void check(std::size_t bytes, std::uint64_t seed, const char* what) {
     for (std::size_t i = 0; i < bytes; ++i) {
       if (data_[i] == byte_at(seed, i)) continue;
-      std::fprintf(stderr, "bench: %s: byte %zu of %zu is %u instead of %u\n", what, i, bytes, data_[i], byte_at(seed, i));
+      std::fprintf(stderr, "bench: %s: byte %zu of %zu is %u instead of %u\n", what, i, bytes,
+                   data_[i], byte_at(seed, i));
       MPI_Abort(MPI_COMM_WORLD, 3);
     }
   }
 
  private:
   static unsigned char byte_at(std::uint64_t seed, std::size_t i) {
-    const std::uint64_t x = (seed * 0x9E3779B97F4A7C15u) ^ (static_cast<std::uint64_t>(i) * 0xC2B2AE3D27D4EB4Fu);
+    const std::uint64_t x =
+        (seed * 0x9E3779B97F4A7C15u) ^ (static_cast<std::uint64_t>(i) * 0xC2B2AE3D27D4EB4Fu);
     return static_cast<unsigned char>(x >> 32);
   }
   std::size_t bytes_;
-  unsigned char *data_;
+  unsigned char* data_;
 };
 
 /// Options of the form --name value. What is not known ends the program with a list of what is.
 class Options {
  public:
-  Options(int argc, char **argv) {
+  Options(int argc, char** argv) {
     for (int i = 1; i < argc; i += 2) {
-      if (std::strncmp(argv[i], "--", 2) != 0 || i + 1 >= argc) fail("expected --name value", argv[i]);
+      if (std::strncmp(argv[i], "--", 2) != 0 || i + 1 >= argc)
+        fail("expected --name value", argv[i]);
       given_.push_back({argv[i] + 2, argv[i + 1], false});
     }
   }
 
-  std::string text(const char *name, const char *fallback) {
+  std::string text(const char* name, const char* fallback) {
     known_.push_back(name);
-    for (auto &g : given_)
+    for (auto& g : given_)
       if (g.name == name) {
         g.used = true;
         return g.value;
       }
     return fallback;
   }
-  double number(const char *name, double fallback) {
+  double number(const char* name, double fallback) {
     const std::string v = text(name, "");
     if (v.empty()) return fallback;
-    char *end = nullptr;
+    char* end = nullptr;
     const double x = std::strtod(v.c_str(), &end);
     if (end == v.c_str() || *end != '\0' || x < 0) fail("not a number", v.c_str());
     return x;
   }
   /// A comma-separated list of sizes; k and m stand for KiB and MiB, a..b for every power of two from a to b.
-  std::vector<std::size_t> sizes(const char *name, const char *fallback) {
+  std::vector<std::size_t> sizes(const char* name, const char* fallback) {
     std::vector<std::size_t> out;
     std::string list = text(name, fallback);
     for (std::size_t at = 0; at <= list.size();) {
@@ -140,10 +143,10 @@ class Options {
   }
   /// Call after the last option was asked for.
   void end() {
-    for (auto &g : given_)
+    for (auto& g : given_)
       if (!g.used) {
         std::string names;
-        for (auto &k : known_) names += " --" + k;
+        for (auto& k : known_) names += " --" + k;
         fail(("no such option; there are" + names).c_str(), g.name.c_str());
       }
   }
@@ -153,15 +156,16 @@ class Options {
     std::string name, value;
     bool used;
   };
-  static std::size_t size(const std::string &item) {
-    char *end = nullptr;
+  static std::size_t size(const std::string& item) {
+    char* end = nullptr;
     const unsigned long long n = std::strtoull(item.c_str(), &end, 10);
     const char unit = *end;
     const std::size_t factor = unit == 'k' ? 1024u : unit == 'm' ? 1024u * 1024u : 1u;
-    if (end == item.c_str() || (unit != '\0' && (factor == 1 || end[1] != '\0'))) fail("not a size", item.c_str());
+    if (end == item.c_str() || (unit != '\0' && (factor == 1 || end[1] != '\0')))
+      fail("not a size", item.c_str());
     return static_cast<std::size_t>(n) * factor;
   }
-  [[noreturn]] static void fail(const char *why, const char *what) {
+  [[noreturn]] static void fail(const char* why, const char* what) {
     std::fprintf(stderr, "bench: '%s': %s\n", what, why);
     int on = 0;
     MPI_Initialized(&on);
@@ -181,7 +185,8 @@ struct Samples {
   double quantile(double share) const {
     if (values.empty()) return 0;
     std::vector<double> v = values;
-    const std::size_t k = std::min(v.size() - 1, static_cast<std::size_t>(share * static_cast<double>(v.size())));
+    const std::size_t k =
+        std::min(v.size() - 1, static_cast<std::size_t>(share * static_cast<double>(v.size())));
     std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(k), v.end());
     return v[k];
   }
@@ -191,10 +196,11 @@ struct Samples {
 /// Print one result as a line that run.py collects.
 ///
 /// row,benchmark,case,bytes,x,metric,unit,samples,median,p10,p90,p99,min,max
-inline void row(const char *benchmark, const char *which, std::size_t bytes, double x, const char *metric, const char *unit,
-                const Samples &s) {
-  std::printf("row,%s,%s,%zu,%.6g,%s,%s,%zu,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g\n", benchmark, which, bytes, x, metric, unit,
-              s.values.size(), s.median(), s.quantile(0.1), s.quantile(0.9), s.quantile(0.99), s.quantile(0), s.quantile(1));
+inline void row(const char* benchmark, const char* which, std::size_t bytes, double x,
+                const char* metric, const char* unit, const Samples& s) {
+  std::printf("row,%s,%s,%zu,%.6g,%s,%s,%zu,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g\n", benchmark, which,
+              bytes, x, metric, unit, s.values.size(), s.median(), s.quantile(0.1), s.quantile(0.9),
+              s.quantile(0.99), s.quantile(0), s.quantile(1));
   std::fflush(stdout);
 }
 
@@ -215,9 +221,12 @@ class Pace {
  public:
   /// @param samples  as samples_for() said, the same on every rank
   Pace(long samples, double budget_ms)
-      : samples_(samples), chunk_(std::max(samples / 8, 5L)), end_us_(now_us() + 4e3 * budget_ms + 1e4) {}
+      : samples_(samples),
+        chunk_(std::max(samples / 8, 5L)),
+        end_us_(now_us() + 4e3 * budget_ms + 1e4) {}
   bool next() {
-    if (done_ >= samples_ || (done_ > 0 && done_ % chunk_ == 0 && agree(now_us() > end_us_) != 0)) return false;
+    if (done_ >= samples_ || (done_ > 0 && done_ % chunk_ == 0 && agree(now_us() > end_us_) != 0))
+      return false;
     ++done_;
     return true;
   }
@@ -228,7 +237,7 @@ class Pace {
 };
 
 /// Copy the samples of one rank to rank 0, where the rows are printed.
-inline void to_rank0(Samples &s, int owner, int rank) {
+inline void to_rank0(Samples& s, int owner, int rank) {
   if (owner == 0) return;
   long n = static_cast<long>(s.values.size());
   if (rank == owner) {
@@ -237,12 +246,13 @@ inline void to_rank0(Samples &s, int owner, int rank) {
   } else if (rank == 0) {
     MPI_Recv(&n, 1, MPI_LONG, owner, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     s.values.resize(static_cast<std::size_t>(n));
-    MPI_Recv(s.values.data(), static_cast<int>(n), MPI_DOUBLE, owner, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(s.values.data(), static_cast<int>(n), MPI_DOUBLE, owner, 99, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
   }
 }
 
 /// Start MPI for a benchmark of exactly n ranks; returns this one's.
-inline int start(int *argc, char ***argv, int ranks) {
+inline int start(int* argc, char*** argv, int ranks) {
   MPI_Init(argc, argv);
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -13,7 +13,7 @@ namespace {
 
 enum class Kind { barrier, allreduce, bcast, scatter };
 constexpr Kind kinds[] = {Kind::barrier, Kind::allreduce, Kind::bcast, Kind::scatter};
-const char *name_of(Kind kind) {
+const char* name_of(Kind kind) {
   switch (kind) {
     case Kind::barrier: return "barrier";
     case Kind::allreduce: return "allreduce";
@@ -28,18 +28,23 @@ struct World {
   MPI_Comm control;
 };
 
-void call(Kind kind, const World &world, Buffer &all, Buffer &mine, int bytes) {
+void call(Kind kind, const World& world, Buffer& all, Buffer& mine, int bytes) {
   switch (kind) {
     case Kind::barrier: MPI_Barrier(MPI_COMM_WORLD); break;
     case Kind::allreduce:
-      MPI_Allreduce(all.data(), mine.data(), std::max(bytes / 8, 1), MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+      MPI_Allreduce(all.data(), mine.data(), std::max(bytes / 8, 1), MPI_UINT64_T, MPI_SUM,
+                    MPI_COMM_WORLD);
       break;
-    case Kind::bcast: MPI_Bcast(world.rank == 0 ? all.data() : mine.data(), bytes, MPI_BYTE, 0, MPI_COMM_WORLD); break;
-    case Kind::scatter: MPI_Scatter(all.data(), bytes, MPI_BYTE, mine.data(), bytes, MPI_BYTE, 0, MPI_COMM_WORLD); break;
+    case Kind::bcast:
+      MPI_Bcast(world.rank == 0 ? all.data() : mine.data(), bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+      break;
+    case Kind::scatter:
+      MPI_Scatter(all.data(), bytes, MPI_BYTE, mine.data(), bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+      break;
   }
 }
 
-void check_pass(Kind kind, const World &world, Buffer &all, Buffer &mine, std::size_t bytes) {
+void check_pass(Kind kind, const World& world, Buffer& all, Buffer& mine, std::size_t bytes) {
   const std::size_t total = bytes * static_cast<std::size_t>(world.size);
   std::vector<unsigned char> expected(bytes);
   if (kind == Kind::allreduce) {
@@ -61,16 +66,21 @@ void check_pass(Kind kind, const World &world, Buffer &all, Buffer &mine, std::s
   }
   if (kind == Kind::barrier) return;
   all.fill(total, 11);
-  std::memcpy(expected.data(), all.data() + (kind == Kind::scatter ? bytes * static_cast<std::size_t>(world.rank) : 0), bytes);
+  std::memcpy(
+      expected.data(),
+      all.data() + (kind == Kind::scatter ? bytes * static_cast<std::size_t>(world.rank) : 0),
+      bytes);
   call(kind, world, all, mine, static_cast<int>(bytes));
-  const unsigned char *const got = kind == Kind::bcast && world.rank == 0 ? all.data() : mine.data();
+  const unsigned char* const got =
+      kind == Kind::bcast && world.rank == 0 ? all.data() : mine.data();
   if (std::memcmp(got, expected.data(), bytes) == 0) return;
   std::fprintf(stderr, "bench: %s of %zu bytes has brought wrong data\n", name_of(kind), bytes);
   MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
-void measure(Kind kind, const World &world, std::size_t bytes, double budget_ms, long most) {
-  Buffer all(std::max<std::size_t>(bytes, 8) * static_cast<std::size_t>(world.size)), mine(std::max<std::size_t>(bytes, 8));
+void measure(Kind kind, const World& world, std::size_t bytes, double budget_ms, long most) {
+  Buffer all(std::max<std::size_t>(bytes, 8) * static_cast<std::size_t>(world.size)),
+      mine(std::max<std::size_t>(bytes, 8));
   check_pass(kind, world, all, mine, bytes);
   Samples local;
   auto sample = [&] {
@@ -86,14 +96,15 @@ void measure(Kind kind, const World &world, std::size_t bytes, double budget_ms,
   for (Pace pace(n, budget_ms); pace.next();) local.add(sample());
   Samples mean;
   mean.values.resize(local.values.size());
-  MPI_Reduce(local.values.data(), mean.values.data(), static_cast<int>(local.values.size()), MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-  for (double &v : mean.values) v /= world.size;
+  MPI_Reduce(local.values.data(), mean.values.data(), static_cast<int>(local.values.size()),
+             MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  for (double& v : mean.values) v /= world.size;
   if (world.rank == 0) row("collectives", name_of(kind), bytes, world.size, "latency", "us", mean);
 }
 
 }  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   World world{};
   MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);

@@ -43,14 +43,13 @@ struct Run {
 /// Send one message from a side at an agreed instant.
 ///
 /// @returns  microseconds from the instant to the end of the call here
-double once(const Run &run, Buffer &buffer, std::size_t bytes, int from) {
+double once(const Run& run, Buffer& buffer, std::size_t bytes, int from) {
   double instant = now_us() + run.lead_us;
   MPI_Bcast(&instant, 1, MPI_DOUBLE, 0, run.control);
   instant -= run.offset_us;
   const double mine = run.rank == from ? instant + run.skew_us : instant;
   compute_until_us(mine - 2);
-  while (now_us() < mine) {
-  }
+  while (now_us() < mine) {}
   const int n = static_cast<int>(bytes);
   if (run.rank == from)
     MPI_Send(buffer.data(), n, MPI_BYTE, 1 - run.rank, 1, MPI_COMM_WORLD);
@@ -60,7 +59,8 @@ double once(const Run &run, Buffer &buffer, std::size_t bytes, int from) {
 }
 
 /// Measure one size with one skew.
-void measure(const Run &run, Counters &counters, Buffer &buffer, std::size_t bytes, double budget_ms, long most) {
+void measure(const Run& run, Counters& counters, Buffer& buffer, std::size_t bytes,
+             double budget_ms, long most) {
   Samples warm;
   for (int i = 0; i < 20; ++i) warm.add(once(run, buffer, bytes, i % 2));
   const long n = samples_for(budget_ms, warm.median() + run.lead_us + 5, 20, most) / 2 * 2;
@@ -90,7 +90,7 @@ void measure(const Run &run, Counters &counters, Buffer &buffer, std::size_t byt
 
 }  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const int rank = start(&argc, &argv, 2);
   Options options(argc, argv);
   const auto sizes = options.sizes("sizes", "1k,64k,128k,256k,1m");

@@ -32,7 +32,8 @@ struct Exchange {
   bool check = false;
 
   Exchange(int me, std::size_t size) : rank(me), bytes(size) {
-    for (int i = 0; i < 2; ++i) out[i] = std::make_unique<Buffer>(size), in[i] = std::make_unique<Buffer>(size);
+    for (int i = 0; i < 2; ++i)
+      out[i] = std::make_unique<Buffer>(size), in[i] = std::make_unique<Buffer>(size);
   }
   int peer() const { return 1 - rank; }
   void pack(long i) {
@@ -45,16 +46,16 @@ struct Exchange {
     if (check) in[i % 2]->check(bytes, static_cast<std::uint64_t>(2 * i + peer()), "exchange");
     compute_us(us);
   }
-  void send(long i, MPI_Request *r) {
+  void send(long i, MPI_Request* r) {
     MPI_Isend(out[i % 2]->data(), static_cast<int>(bytes), MPI_BYTE, peer(), 1, MPI_COMM_WORLD, r);
   }
-  void receive(long i, MPI_Request *r) {
+  void receive(long i, MPI_Request* r) {
     MPI_Irecv(in[i % 2]->data(), static_cast<int>(bytes), MPI_BYTE, peer(), 1, MPI_COMM_WORLD, r);
   }
 };
 
 /// Run a loop of one model; half_us is the length of produce and of consume.
-Samples run(int model, Exchange &x, long iterations, double half_us, double budget_ms = 1e3) {
+Samples run(int model, Exchange& x, long iterations, double half_us, double budget_ms = 1e3) {
   Samples samples;
   MPI_Barrier(MPI_COMM_WORLD);
   double begin = now_us();
@@ -90,7 +91,7 @@ Samples run(int model, Exchange &x, long iterations, double half_us, double budg
 
 }  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const int rank = start(&argc, &argv, 2);
   Options options(argc, argv);
   const auto sizes = options.sizes("sizes", "128k,1m");
@@ -107,16 +108,18 @@ int main(int argc, char **argv) {
       x.check = true;
       run(model, x, 4, 20);
       x.check = false;
-      const char *name = model == 1 ? "model_1" : "model_2";
+      const char* name = model == 1 ? "model_1" : "model_2";
       run(model, x, 20, 0);
-      const Samples bare = run(model, x, samples_for(budget_ms, run(model, x, 20, 0).median(), 20, most), 0, budget_ms);
+      const Samples bare = run(
+          model, x, samples_for(budget_ms, run(model, x, 20, 0).median(), 20, most), 0, budget_ms);
       double comm_us = given_us > 0 ? given_us : bare.median();
       MPI_Bcast(&comm_us, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
       if (rank == 0) row("exchange", name, bytes, 0, "communication", "us", bare);
       if (calibrate) continue;
       for (const double ratio : ratios) {
         const double compute = comm_us / ratio;
-        const Samples iteration = run(model, x, samples_for(budget_ms, compute + comm_us, 10, most), compute / 2, budget_ms);
+        const Samples iteration = run(model, x, samples_for(budget_ms, compute + comm_us, 10, most),
+                                      compute / 2, budget_ms);
         if (rank == 0) row("exchange", name, bytes, ratio, "iteration", "us", iteration);
       }
     }

@@ -27,16 +27,16 @@ struct Run {
   std::vector<MPI_Request> requests;
 };
 
-void check(const Run &run, int round) {
+void check(const Run& run, int round) {
   for (std::size_t i = 0; i < run.data.size(); ++i)
     if (run.data[i].tag != static_cast<int>(i) || run.data[i].round != round) {
-      std::fprintf(stderr, "bench: matching: tag %zu of round %d holds tag %d of round %d\n", i, round, run.data[i].tag,
-                   run.data[i].round);
+      std::fprintf(stderr, "bench: matching: tag %zu of round %d holds tag %d of round %d\n", i,
+                   round, run.data[i].tag, run.data[i].round);
       MPI_Abort(MPI_COMM_WORLD, 3);
     }
 }
 
-void send_all(Run &run, const std::vector<int> &tags, int round) {
+void send_all(Run& run, const std::vector<int>& tags, int round) {
   for (const int tag : tags) {
     run.data[static_cast<std::size_t>(tag)] = {tag, round};
     MPI_Send(&run.data[static_cast<std::size_t>(tag)], 2, MPI_INT, 1, tag, MPI_COMM_WORLD);
@@ -44,18 +44,19 @@ void send_all(Run &run, const std::vector<int> &tags, int round) {
 }
 
 /// @returns  microseconds on rank 1 for all receives; the barrier has brought all messages in before
-double unexpected(Run &run, const std::vector<int> &tags, int round) {
+double unexpected(Run& run, const std::vector<int>& tags, int round) {
   if (run.rank == 0) send_all(run, tags, round);
   MPI_Barrier(run.control);
   const double begin = now_us();
   if (run.rank == 1)
     for (const int tag : run.order)
-      MPI_Recv(&run.data[static_cast<std::size_t>(tag)], 2, MPI_INT, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Recv(&run.data[static_cast<std::size_t>(tag)], 2, MPI_INT, 0, tag, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
   return now_us() - begin;
 }
 
 /// @returns  microseconds on rank 1 from the word that the receives are posted to the end of the last one
-double posted(Run &run, const std::vector<int> &tags, int round) {
+double posted(Run& run, const std::vector<int>& tags, int round) {
   if (run.rank == 1)
     for (std::size_t i = 0; i < tags.size(); ++i)
       MPI_Irecv(&run.data[i], 2, MPI_INT, 0, static_cast<int>(i), MPI_COMM_WORLD, &run.requests[i]);
@@ -73,7 +74,7 @@ double posted(Run &run, const std::vector<int> &tags, int round) {
 
 }  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const int rank = start(&argc, &argv, 2);
   Options options(argc, argv);
   const auto counts = options.sizes("counts", "100,1000,10000");
@@ -105,7 +106,9 @@ int main(int argc, char **argv) {
       Samples each;
       for (Pace pace(n, budget_ms); pace.next();) each.add(once() / static_cast<double>(count));
       to_rank0(each, 1, rank);
-      if (rank == 0) row("matching", early ? "posted" : "unexpected", 8, static_cast<double>(count), "per_message", "us", each);
+      if (rank == 0)
+        row("matching", early ? "posted" : "unexpected", 8, static_cast<double>(count),
+            "per_message", "us", each);
     }
   }
   MPI_Comm_free(&run.control);

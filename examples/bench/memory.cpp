@@ -13,13 +13,14 @@ using namespace bench;
 namespace {
 
 /// A line "Name:   n kB" of /proc/self/status, in bytes.
-double status_bytes(const char *name) {
-  std::FILE *file = std::fopen("/proc/self/status", "r");
+double status_bytes(const char* name) {
+  std::FILE* file = std::fopen("/proc/self/status", "r");
   char line[256];
   double kib = 0;
   const std::size_t length = std::strlen(name);
   while (file != nullptr && std::fgets(line, sizeof line, file) != nullptr)
-    if (std::strncmp(line, name, length) == 0 && line[length] == ':') kib = std::strtod(line + length + 1, nullptr);
+    if (std::strncmp(line, name, length) == 0 && line[length] == ':')
+      kib = std::strtod(line + length + 1, nullptr);
   if (file != nullptr) std::fclose(file);
   return 1024 * kib;
 }
@@ -29,7 +30,8 @@ void exchange(int rank, int size, long messages) {
     const int to = (rank + step) % size, from = (rank + size - step) % size;
     for (long i = 0; i < messages; ++i) {
       long out = rank, in = -1;
-      MPI_Sendrecv(&out, 1, MPI_LONG, to, 1, &in, 1, MPI_LONG, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Sendrecv(&out, 1, MPI_LONG, to, 1, &in, 1, MPI_LONG, from, 1, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
       if (in == from) continue;
       std::fprintf(stderr, "bench: memory: %ld instead of %d\n", in, from);
       MPI_Abort(MPI_COMM_WORLD, 3);
@@ -47,7 +49,7 @@ Samples gather(double value, int size) {
 
 }  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -20,12 +20,13 @@ struct Costs {
 };
 
 /// Rank 0 sends a burst, rank 1 receives it once it has arrived.
-void burst(int rank, MPI_Comm control, Buffer &buffer, int bytes, int count, double lead_us, Costs &costs) {
+void burst(int rank, MPI_Comm control, Buffer& buffer, int bytes, int count, double lead_us,
+           Costs& costs) {
   std::vector<MPI_Request> requests(static_cast<std::size_t>(count));
   MPI_Barrier(control);
   if (rank == 0) {
     const double begin = now_us();
-    for (auto &r : requests) MPI_Isend(buffer.data(), bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &r);
+    for (auto& r : requests) MPI_Isend(buffer.data(), bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &r);
     const double sent = now_us();
     MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE);
     costs.send.add((sent - begin) / count);
@@ -33,12 +34,13 @@ void burst(int rank, MPI_Comm control, Buffer &buffer, int bytes, int count, dou
   } else {
     compute_us(lead_us);
     const double begin = now_us();
-    for (int i = 0; i < count; ++i) MPI_Recv(buffer.data(), bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < count; ++i)
+      MPI_Recv(buffer.data(), bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     costs.receive.add((now_us() - begin) / count);
   }
 }
 
-void round_trip(int rank, Buffer &buffer, int bytes, Costs &costs) {
+void round_trip(int rank, Buffer& buffer, int bytes, Costs& costs) {
   const double begin = now_us();
   if (rank == 0) MPI_Send(buffer.data(), bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD);
   MPI_Recv(buffer.data(), bytes, MPI_BYTE, 1 - rank, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -46,7 +48,7 @@ void round_trip(int rank, Buffer &buffer, int bytes, Costs &costs) {
   costs.half.add((now_us() - begin) / 2);
 }
 
-void report(std::size_t bytes, const Costs &costs) {
+void report(std::size_t bytes, const Costs& costs) {
   const double half = costs.half.median();
   const double send = costs.send.median(), receive = costs.receive.median();
   row("overhead", "send", bytes, 0, "overhead", "us", costs.send);
@@ -54,10 +56,10 @@ void report(std::size_t bytes, const Costs &costs) {
   row("overhead", "receive", bytes, 0, "overhead", "us", costs.receive);
   row("overhead", "half_round_trip", bytes, 0, "overhead", "us", costs.half);
   const struct {
-    const char *name;
+    const char* name;
     double us;
   } parts[] = {{"send", send}, {"network", half - send - receive}, {"receive", receive}};
-  for (const auto &part : parts) {
+  for (const auto& part : parts) {
     Samples share;
     share.add(100 * part.us / half);
     row("overhead", part.name, bytes, 0, "share", "%", share);
@@ -66,7 +68,7 @@ void report(std::size_t bytes, const Costs &costs) {
 
 }  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const int rank = start(&argc, &argv, 2);
   Options options(argc, argv);
   const auto sizes = options.sizes("sizes", "8,128,1k");

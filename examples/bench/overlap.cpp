@@ -31,7 +31,7 @@ namespace {
 
 constexpr int sender = 0, receiver = 1;
 struct Case {
-  const char *name;
+  const char* name;
   int early, measured;
 };
 constexpr Case cases[] = {{"receiver_early.receiver", receiver, receiver},
@@ -41,8 +41,9 @@ constexpr Case cases[] = {{"receiver_early.receiver", receiver, receiver},
 
 struct Run {
   int rank;
-  MPI_Comm control;  // releases and barriers, so that they never share an envelope with what is measured
-  Buffer *buffer;
+  MPI_Comm
+      control;  // releases and barriers, so that they never share an envelope with what is measured
+  Buffer* buffer;
   std::size_t bytes;
   int tag;
   double lead_us;
@@ -51,7 +52,7 @@ struct Times {
   double exposed_us, total_us;
 };
 
-void start_message(const Run &run, MPI_Request *request) {
+void start_message(const Run& run, MPI_Request* request) {
   const int n = static_cast<int>(run.bytes);
   if (run.rank == sender)
     MPI_Isend(run.buffer->data(), n, MPI_BYTE, receiver, run.tag, MPI_COMM_WORLD, request);
@@ -62,9 +63,10 @@ void start_message(const Run &run, MPI_Request *request) {
 /// One message in one case; only the measured side computes.
 ///
 /// @param compute  length of the computation in microseconds, used on the measured side
-Times once(const Case &which, const Run &run, double compute) {
+Times once(const Case& which, const Run& run, double compute) {
   const bool measured = run.rank == which.measured, early = run.rank == which.early;
-  const bool released = which.early == which.measured;  // the late side waits for a short message, else for its clock
+  const bool released =
+      which.early == which.measured;  // the late side waits for a short message, else for its clock
   const int peer = 1 - run.rank;
   MPI_Barrier(run.control);
   if (!early) {
@@ -85,7 +87,7 @@ Times once(const Case &which, const Run &run, double compute) {
   return {(started - begin) + (end - wait), end - begin};
 }
 
-void check_pass(const Case &which, const Run &run, double compute) {
+void check_pass(const Case& which, const Run& run, double compute) {
   for (std::uint64_t i = 0; i < 2; ++i) {
     if (run.rank == sender) run.buffer->fill(run.bytes, i + 7);
     once(which, run, compute);
@@ -93,7 +95,7 @@ void check_pass(const Case &which, const Run &run, double compute) {
   }
 }
 
-double stamped(const Case &which, const Run &run, double compute, Times *times) {
+double stamped(const Case& which, const Run& run, double compute, Times* times) {
   static std::uint64_t stamp = 0;
   if (run.rank == sender) run.buffer->stamp(run.bytes, ++stamp);
   *times = once(which, run, compute);
@@ -101,24 +103,24 @@ double stamped(const Case &which, const Run &run, double compute, Times *times) 
 }
 
 /// Median of the receiver's samples, known to both sides.
-double median_of(const Samples &s, const Run &run) {
+double median_of(const Samples& s, const Run& run) {
   double median = s.median();
   MPI_Bcast(&median, 1, MPI_DOUBLE, receiver, run.control);
   return median;
 }
 
 /// The case in which the transfer is measured: the same side first, at the receiver.
-Case reference(const Case &which) { return {which.name, which.early, receiver}; }
+Case reference(const Case& which) { return {which.name, which.early, receiver}; }
 
 /// Median of the receiver's exposed(0), known to both sides afterwards.
-double transfer_us(const Case &which, const Run &run, int samples) {
+double transfer_us(const Case& which, const Run& run, int samples) {
   Samples s;
   Times t;
   for (int i = 0; i < samples; ++i) s.add(stamped(reference(which), run, 0, &t));
   return median_of(s, run);
 }
 
-void measure_overlap(const Case &which, const Run &run, double budget_ms, long most) {
+void measure_overlap(const Case& which, const Run& run, double budget_ms, long most) {
   const double first = transfer_us(which, run, 8);
   const double compute = 1.5 * first + 20;
   check_pass(which, run, compute);
@@ -144,7 +146,7 @@ void measure_overlap(const Case &which, const Run &run, double budget_ms, long m
   row("overlap", which.name, run.bytes, 0, "other_side", "us", peer);
 }
 
-void measure_progress(const Case &which, const Run &run, double budget_ms, long most) {
+void measure_progress(const Case& which, const Run& run, double budget_ms, long most) {
   const double first = transfer_us(which, run, 12);
   for (int quarter = 0; quarter <= 12; ++quarter) {
     const double compute = first * quarter / 4.0;
@@ -162,7 +164,7 @@ void measure_progress(const Case &which, const Run &run, double budget_ms, long 
 
 }  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const int rank = start(&argc, &argv, 2);
   Options options(argc, argv);
   const auto sizes = options.sizes("sizes", "4k..4m");
@@ -176,12 +178,13 @@ int main(int argc, char **argv) {
   MPI_Comm control;
   MPI_Comm_dup(MPI_COMM_WORLD, &control);
   int tag = 1;
-  for (const Case &which : cases) {
+  for (const Case& which : cases) {
     if (wanted != "all" && wanted != which.name) continue;
     for (const std::size_t bytes : sizes) {
       Buffer buffer(bytes);
       const Run run{rank, control, &buffer, bytes, tag++, lead_us};
-      progress ? measure_progress(which, run, budget_ms, most) : measure_overlap(which, run, budget_ms, most);
+      progress ? measure_progress(which, run, budget_ms, most)
+               : measure_overlap(which, run, budget_ms, most);
     }
   }
   MPI_Comm_free(&control);

@@ -12,7 +12,7 @@ using namespace bench;
 namespace {
 
 /// One round trip, both sides; rank 0 begins.
-void round_trip(int rank, Buffer &out, Buffer &in, int bytes) {
+void round_trip(int rank, Buffer& out, Buffer& in, int bytes) {
   if (rank == 0) {
     MPI_Send(out.data(), bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
     MPI_Recv(in.data(), bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -22,7 +22,7 @@ void round_trip(int rank, Buffer &out, Buffer &in, int bytes) {
   }
 }
 
-void check_pass(int rank, Buffer &out, Buffer &in, std::size_t bytes) {
+void check_pass(int rank, Buffer& out, Buffer& in, std::size_t bytes) {
   for (std::uint64_t i = 0; i < 3; ++i) {
     out.fill(bytes, 2 * i + static_cast<std::uint64_t>(rank));
     round_trip(rank, out, in, static_cast<int>(bytes));
@@ -32,7 +32,7 @@ void check_pass(int rank, Buffer &out, Buffer &in, std::size_t bytes) {
 
 }  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const int rank = start(&argc, &argv, 2);
   Options options(argc, argv);
   const auto sizes = options.sizes("sizes", "0..4m");

@@ -15,7 +15,7 @@ using namespace bench;
 
 namespace {
 
-void round_trip(int rank, void *out, void *in, int bytes) {
+void round_trip(int rank, void* out, void* in, int bytes) {
   if (rank == 0) MPI_Send(out, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
   MPI_Recv(in, bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   if (rank == 1) MPI_Send(out, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
@@ -24,7 +24,8 @@ void round_trip(int rank, void *out, void *in, int bytes) {
 void measure(int rank, std::size_t bytes, bool packed, long buffers, long reuse) {
   const std::size_t pitch = packed ? bytes : (bytes + page_bytes - 1) / page_bytes * page_bytes;
   // Much of it, so that its end goes back to the system and its registrations with it.
-  Buffer memory(std::max(pitch * static_cast<std::size_t>(buffers), std::size_t{1} << 20)), in(bytes);
+  Buffer memory(std::max(pitch * static_cast<std::size_t>(buffers), std::size_t{1} << 20)),
+      in(bytes);
   const int n = static_cast<int>(bytes);
   for (int i = 0; i < 10; ++i) round_trip(rank, in.data(), in.data(), n);  // connections
   MPI_Barrier(MPI_COMM_WORLD);
@@ -32,12 +33,13 @@ void measure(int rank, std::size_t bytes, bool packed, long buffers, long reuse)
   double total_us = 0;
   long messages = 0;
   for (long i = 1; i <= buffers; ++i) {
-    unsigned char *const out = memory.data() + pitch * static_cast<std::size_t>(i - 1);
+    unsigned char* const out = memory.data() + pitch * static_cast<std::size_t>(i - 1);
     const long uses = std::max(i * reuse / buffers, 1L);
     const double begin = now_us();
     for (long use = 0; use < uses; ++use) {
       // The first word changes with each use: what arrives is what was written last, also from registered memory.
-      const std::uint64_t word = static_cast<std::uint64_t>(i) << 32U | static_cast<std::uint64_t>(use);
+      const std::uint64_t word =
+          static_cast<std::uint64_t>(i) << 32U | static_cast<std::uint64_t>(use);
       std::memcpy(out, &word, sizeof word);
       round_trip(rank, out, in.data(), n);
       if (std::memcmp(in.data(), &word, sizeof word) == 0) continue;
@@ -57,7 +59,7 @@ void measure(int rank, std::size_t bytes, bool packed, long buffers, long reuse)
 
 }  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const int rank = start(&argc, &argv, 2);
   Options options(argc, argv);
   const auto sizes = options.sizes("sizes", "128..8k");
@@ -65,6 +67,7 @@ int main(int argc, char **argv) {
   const long reuse = static_cast<long>(options.number("reuse", 1000));
   options.end();
   for (const std::size_t bytes : sizes)
-    for (const bool packed : {true, false}) measure(rank, std::max<std::size_t>(bytes, 8), packed, buffers, reuse);
+    for (const bool packed : {true, false})
+      measure(rank, std::max<std::size_t>(bytes, 8), packed, buffers, reuse);
   MPI_Finalize();
 }

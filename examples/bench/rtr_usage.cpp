@@ -27,17 +27,19 @@ struct Run {
 
 double total_bytes = 0;
 
-void send_one(const Run &run, std::size_t bytes, int tag, long i, MPI_Request *request) {
+void send_one(const Run& run, std::size_t bytes, int tag, long i, MPI_Request* request) {
   run.out->stamp(bytes, static_cast<std::uint64_t>(i));
-  MPI_Isend(run.out->data(), static_cast<int>(bytes), MPI_BYTE, 1 - run.rank, tag, MPI_COMM_WORLD, request);
+  MPI_Isend(run.out->data(), static_cast<int>(bytes), MPI_BYTE, 1 - run.rank, tag, MPI_COMM_WORLD,
+            request);
   total_bytes += static_cast<double>(bytes);
 }
-void receive_one(const Run &run, int source, int tag, MPI_Request *request) {
-  MPI_Irecv(run.in->data(), static_cast<int>(largest), MPI_BYTE, source, tag, MPI_COMM_WORLD, request);
+void receive_one(const Run& run, int source, int tag, MPI_Request* request) {
+  MPI_Irecv(run.in->data(), static_cast<int>(largest), MPI_BYTE, source, tag, MPI_COMM_WORLD,
+            request);
 }
 
 /// One message from rank 0 to rank 1; early is the rank that starts first.
-void one_way(const Run &run, std::size_t bytes, int tag, long i, int early, int source) {
+void one_way(const Run& run, std::size_t bytes, int tag, long i, int early, int source) {
   MPI_Request request;
   MPI_Barrier(run.control);
   if (run.rank != early) compute_us(60);
@@ -48,7 +50,7 @@ void one_way(const Run &run, std::size_t bytes, int tag, long i, int early, int 
   MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-void both_ways(const Run &run, std::size_t bytes, int tag, long i) {
+void both_ways(const Run& run, std::size_t bytes, int tag, long i) {
   MPI_Request requests[2];
   receive_one(run, 1 - run.rank, tag, &requests[0]);
   send_one(run, bytes, tag, i, &requests[1]);
@@ -57,7 +59,7 @@ void both_ways(const Run &run, std::size_t bytes, int tag, long i) {
 
 }  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const int rank = start(&argc, &argv, 2);
   Options options(argc, argv);
   const long count = static_cast<long>(options.number("messages", 300));
@@ -67,8 +69,9 @@ int main(int argc, char **argv) {
   Run run{rank, MPI_COMM_NULL, &out, &in};
   MPI_Comm_dup(MPI_COMM_WORLD, &run.control);
   Counters counters;
-  if (counters.empty() && rank == 0) std::printf("no performance variables pml_speculative_*: this is another PML\n");
-  const char *names[] = {"receiver_early", "sender_early", "exchange", "any_source", "mixed"};
+  if (counters.empty() && rank == 0)
+    std::printf("no performance variables pml_speculative_*: this is another PML\n");
+  const char* names[] = {"receiver_early", "sender_early", "exchange", "any_source", "mixed"};
   for (int pattern = 0; pattern < 5; ++pattern) {
     const int tag = 10 + pattern;
     auto before = counters.sum();
@@ -88,7 +91,7 @@ int main(int argc, char **argv) {
     double bytes = 0;
     MPI_Allreduce(&total_bytes, &bytes, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     if (rank != 0 || counters.empty()) continue;
-    for (auto &entry : after) {
+    for (auto& entry : after) {
       Samples s;
       s.add(entry.second - before[entry.first]);
       row("rtr_usage", names[pattern], 0, 0, entry.first.c_str(), "-", s);

@@ -32,15 +32,16 @@
 namespace {
 
 constexpr long interval_ns = 100'000;
-constexpr std::size_t samples_max = std::size_t{1} << 20;  // 100 seconds; what comes later is not noted
+constexpr std::size_t samples_max = std::size_t{1}
+                                    << 20;  // 100 seconds; what comes later is not noted
 constexpr std::size_t name_bytes = 40;
 
-std::uintptr_t *places = nullptr;  // [samples_max], the signal handler writes
+std::uintptr_t* places = nullptr;  // [samples_max], the signal handler writes
 std::atomic<std::size_t> noted{0};
 timer_t timer;
 
-std::uintptr_t place_of(const void *context) {
-  const auto *const machine = &static_cast<const ucontext_t *>(context)->uc_mcontext;
+std::uintptr_t place_of(const void* context) {
+  const auto* const machine = &static_cast<const ucontext_t*>(context)->uc_mcontext;
 #if defined(__x86_64__)
   return static_cast<std::uintptr_t>(machine->gregs[REG_RIP]);
 #elif defined(__aarch64__)
@@ -51,13 +52,13 @@ std::uintptr_t place_of(const void *context) {
 #endif
 }
 
-void on_timer(int, siginfo_t *, void *context) {
+void on_timer(int, siginfo_t*, void* context) {
   const std::size_t i = noted.fetch_add(1, std::memory_order_relaxed);
   if (i < samples_max) places[i] = place_of(context);
 }
 
 void begin() {
-  places = static_cast<std::uintptr_t *>(std::calloc(samples_max, sizeof *places));
+  places = static_cast<std::uintptr_t*>(std::calloc(samples_max, sizeof *places));
   if (places == nullptr) return;
   struct sigaction action {};
   action.sa_sigaction = on_timer;
@@ -82,12 +83,12 @@ void begin() {
 }
 
 /// Last part of a path, without what stands behind ".so".
-std::string short_name(const char *path) {
-  const char *const slash = std::strrchr(path, '/');
+std::string short_name(const char* path) {
+  const char* const slash = std::strrchr(path, '/');
   std::string name = slash != nullptr ? slash + 1 : path;
   const std::size_t end = name.find(".so");
   if (end != std::string::npos) name.resize(end);
-  for (char &c : name)
+  for (char& c : name)
     if (c == ',') c = '_';
   return name.substr(0, name_bytes - 1);
 }
@@ -97,10 +98,12 @@ std::map<std::string, double> shares() {
   const std::size_t count = std::min(noted.load(), samples_max);
   std::map<std::uintptr_t, std::size_t> by_place;
   for (std::size_t i = 0; i < count; ++i) ++by_place[places[i]];
-  for (const auto &[place, times] : by_place) {
+  for (const auto& [place, times] : by_place) {
     Dl_info info;
-    const bool known = dladdr(reinterpret_cast<void *>(place), &info) != 0 && info.dli_fname != nullptr;
-    out[known ? short_name(info.dli_fname) : "kernel"] += 100.0 * static_cast<double>(times) / static_cast<double>(count);
+    const bool known =
+        dladdr(reinterpret_cast<void*>(place), &info) != 0 && info.dli_fname != nullptr;
+    out[known ? short_name(info.dli_fname) : "kernel"] +=
+        100.0 * static_cast<double>(times) / static_cast<double>(count);
   }
   return out;
 }
@@ -110,17 +113,18 @@ struct Line {
   double share;
 };
 
-void print(int rank, const std::vector<Line> &lines, std::size_t samples) {
-  for (const Line &line : lines)
-    std::printf("row,components,rank %d: %s,0,0,share,%%,%zu,%.4g,%.4g,%.4g,%.4g,%.4g,%.4g\n", rank, line.name, samples, line.share, line.share,
-                line.share, line.share, line.share, line.share);
+void print(int rank, const std::vector<Line>& lines, std::size_t samples) {
+  for (const Line& line : lines)
+    std::printf("row,components,rank %d: %s,0,0,share,%%,%zu,%.4g,%.4g,%.4g,%.4g,%.4g,%.4g\n", rank,
+                line.name, samples, line.share, line.share, line.share, line.share, line.share,
+                line.share);
 }
 
 void end() {
   if (places == nullptr) return;
   timer_delete(timer);
   std::vector<Line> mine;
-  for (const auto &[name, share] : shares()) {
+  for (const auto& [name, share] : shares()) {
     if (share < 0.5) continue;
     Line line{};
     std::memcpy(line.name, name.c_str(), name.size());
@@ -133,14 +137,16 @@ void end() {
   long head[2] = {static_cast<long>(mine.size()), static_cast<long>(noted.load())};
   if (rank != 0) {
     PMPI_Send(head, 2, MPI_LONG, 0, 98, MPI_COMM_WORLD);
-    PMPI_Send(mine.data(), static_cast<int>(mine.size() * sizeof(Line)), MPI_BYTE, 0, 98, MPI_COMM_WORLD);
+    PMPI_Send(mine.data(), static_cast<int>(mine.size() * sizeof(Line)), MPI_BYTE, 0, 98,
+              MPI_COMM_WORLD);
     return;
   }
   print(0, mine, static_cast<std::size_t>(head[1]));
   for (int from = 1; from < size; ++from) {
     PMPI_Recv(head, 2, MPI_LONG, from, 98, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     std::vector<Line> theirs(static_cast<std::size_t>(head[0]));
-    PMPI_Recv(theirs.data(), static_cast<int>(theirs.size() * sizeof(Line)), MPI_BYTE, from, 98, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    PMPI_Recv(theirs.data(), static_cast<int>(theirs.size() * sizeof(Line)), MPI_BYTE, from, 98,
+              MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     print(from, theirs, static_cast<std::size_t>(head[1]));
   }
   std::fflush(stdout);
@@ -148,13 +154,13 @@ void end() {
 
 }  // namespace
 
-EXPORT int MPI_Init(int *argc, char ***argv) {
+EXPORT int MPI_Init(int* argc, char*** argv) {
   const int rc = PMPI_Init(argc, argv);
   if (rc == MPI_SUCCESS) begin();
   return rc;
 }
 
-EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const int rc = PMPI_Init_thread(argc, argv, required, provided);
   if (rc == MPI_SUCCESS) begin();
   return rc;

@@ -19,43 +19,58 @@
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 // Every call that may wait: X(name, Fortran name, parameters, arguments, number of Fortran arguments)
-#define CALLS(X)                                                                                                              \
-  X(Wait, wait, (MPI_Request * r, MPI_Status *s), (r, s), 3)                                                                  \
-  X(Waitall, waitall, (int n, MPI_Request r[], MPI_Status s[]), (n, r, s), 4)                                                 \
-  X(Waitany, waitany, (int n, MPI_Request r[], int *i, MPI_Status *s), (n, r, i, s), 5)                                       \
-  X(Waitsome, waitsome, (int n, MPI_Request r[], int *o, int i[], MPI_Status s[]), (n, r, o, i, s), 6)                        \
-  X(Test, test, (MPI_Request * r, int *f, MPI_Status *s), (r, f, s), 4)                                                       \
-  X(Testall, testall, (int n, MPI_Request r[], int *f, MPI_Status s[]), (n, r, f, s), 5)                                      \
-  X(Testany, testany, (int n, MPI_Request r[], int *i, int *f, MPI_Status *s), (n, r, i, f, s), 6)                            \
-  X(Send, send, (const void *b, int n, MPI_Datatype d, int p, int t, MPI_Comm c), (b, n, d, p, t, c), 7)                      \
-  X(Ssend, ssend, (const void *b, int n, MPI_Datatype d, int p, int t, MPI_Comm c), (b, n, d, p, t, c), 7)                    \
-  X(Bsend, bsend, (const void *b, int n, MPI_Datatype d, int p, int t, MPI_Comm c), (b, n, d, p, t, c), 7)                    \
-  X(Rsend, rsend, (const void *b, int n, MPI_Datatype d, int p, int t, MPI_Comm c), (b, n, d, p, t, c), 7)                    \
-  X(Recv, recv, (void *b, int n, MPI_Datatype d, int p, int t, MPI_Comm c, MPI_Status *s), (b, n, d, p, t, c, s), 8)          \
-  X(Isend, isend, (const void *b, int n, MPI_Datatype d, int p, int t, MPI_Comm c, MPI_Request *r), (b, n, d, p, t, c, r), 8) \
-  X(Irecv, irecv, (void *b, int n, MPI_Datatype d, int p, int t, MPI_Comm c, MPI_Request *r), (b, n, d, p, t, c, r), 8)       \
-  X(Start, start, (MPI_Request * r), (r), 2)                                                                                  \
-  X(Startall, startall, (int n, MPI_Request r[]), (n, r), 3)                                                                  \
-  X(Sendrecv, sendrecv,                                                                                                       \
-    (const void *b, int n, MPI_Datatype d, int p, int t, void *b2, int n2, MPI_Datatype d2, int p2, int t2, MPI_Comm c,       \
-     MPI_Status *s),                                                                                                          \
-    (b, n, d, p, t, b2, n2, d2, p2, t2, c, s), 13)                                                                            \
-  X(Probe, probe, (int p, int t, MPI_Comm c, MPI_Status *s), (p, t, c, s), 5)                                                 \
-  X(Barrier, barrier, (MPI_Comm c), (c), 2)                                                                                   \
-  X(Bcast, bcast, (void *b, int n, MPI_Datatype d, int p, MPI_Comm c), (b, n, d, p, c), 6)                                    \
-  X(Reduce, reduce, (const void *b, void *b2, int n, MPI_Datatype d, MPI_Op o, int p, MPI_Comm c), (b, b2, n, d, o, p, c), 8) \
-  X(Allreduce, allreduce, (const void *b, void *b2, int n, MPI_Datatype d, MPI_Op o, MPI_Comm c), (b, b2, n, d, o, c), 7)     \
-  X(Allgather, allgather, (const void *b, int n, MPI_Datatype d, void *b2, int n2, MPI_Datatype d2, MPI_Comm c),              \
-    (b, n, d, b2, n2, d2, c), 8)                                                                                              \
-  X(Alltoall, alltoall, (const void *b, int n, MPI_Datatype d, void *b2, int n2, MPI_Datatype d2, MPI_Comm c),                \
-    (b, n, d, b2, n2, d2, c), 8)                                                                                              \
-  X(Alltoallv, alltoallv,                                                                                                     \
-    (const void *b, const int n[], const int o[], MPI_Datatype d, void *b2, const int n2[], const int o2[], MPI_Datatype d2,  \
-     MPI_Comm c),                                                                                                             \
-    (b, n, o, d, b2, n2, o2, d2, c), 10)                                                                                      \
-  X(Gather, gather, (const void *b, int n, MPI_Datatype d, void *b2, int n2, MPI_Datatype d2, int p, MPI_Comm c),             \
-    (b, n, d, b2, n2, d2, p, c), 9)                                                                                           \
-  X(Scatter, scatter, (const void *b, int n, MPI_Datatype d, void *b2, int n2, MPI_Datatype d2, int p, MPI_Comm c),           \
+#define CALLS(X)                                                                                   \
+  X(Wait, wait, (MPI_Request * r, MPI_Status * s), (r, s), 3)                                      \
+  X(Waitall, waitall, (int n, MPI_Request r[], MPI_Status s[]), (n, r, s), 4)                      \
+  X(Waitany, waitany, (int n, MPI_Request r[], int* i, MPI_Status* s), (n, r, i, s), 5)            \
+  X(Waitsome, waitsome, (int n, MPI_Request r[], int* o, int i[], MPI_Status s[]),                 \
+    (n, r, o, i, s), 6)                                                                            \
+  X(Test, test, (MPI_Request * r, int* f, MPI_Status* s), (r, f, s), 4)                            \
+  X(Testall, testall, (int n, MPI_Request r[], int* f, MPI_Status s[]), (n, r, f, s), 5)           \
+  X(Testany, testany, (int n, MPI_Request r[], int* i, int* f, MPI_Status* s), (n, r, i, f, s), 6) \
+  X(Send, send, (const void* b, int n, MPI_Datatype d, int p, int t, MPI_Comm c),                  \
+    (b, n, d, p, t, c), 7)                                                                         \
+  X(Ssend, ssend, (const void* b, int n, MPI_Datatype d, int p, int t, MPI_Comm c),                \
+    (b, n, d, p, t, c), 7)                                                                         \
+  X(Bsend, bsend, (const void* b, int n, MPI_Datatype d, int p, int t, MPI_Comm c),                \
+    (b, n, d, p, t, c), 7)                                                                         \
+  X(Rsend, rsend, (const void* b, int n, MPI_Datatype d, int p, int t, MPI_Comm c),                \
+    (b, n, d, p, t, c), 7)                                                                         \
+  X(Recv, recv, (void* b, int n, MPI_Datatype d, int p, int t, MPI_Comm c, MPI_Status* s),         \
+    (b, n, d, p, t, c, s), 8)                                                                      \
+  X(Isend, isend,                                                                                  \
+    (const void* b, int n, MPI_Datatype d, int p, int t, MPI_Comm c, MPI_Request* r),              \
+    (b, n, d, p, t, c, r), 8)                                                                      \
+  X(Irecv, irecv, (void* b, int n, MPI_Datatype d, int p, int t, MPI_Comm c, MPI_Request* r),      \
+    (b, n, d, p, t, c, r), 8)                                                                      \
+  X(Start, start, (MPI_Request * r), (r), 2)                                                       \
+  X(Startall, startall, (int n, MPI_Request r[]), (n, r), 3)                                       \
+  X(Sendrecv, sendrecv,                                                                            \
+    (const void* b, int n, MPI_Datatype d, int p, int t, void* b2, int n2, MPI_Datatype d2,        \
+     int p2, int t2, MPI_Comm c, MPI_Status* s),                                                   \
+    (b, n, d, p, t, b2, n2, d2, p2, t2, c, s), 13)                                                 \
+  X(Probe, probe, (int p, int t, MPI_Comm c, MPI_Status* s), (p, t, c, s), 5)                      \
+  X(Barrier, barrier, (MPI_Comm c), (c), 2)                                                        \
+  X(Bcast, bcast, (void* b, int n, MPI_Datatype d, int p, MPI_Comm c), (b, n, d, p, c), 6)         \
+  X(Reduce, reduce, (const void* b, void* b2, int n, MPI_Datatype d, MPI_Op o, int p, MPI_Comm c), \
+    (b, b2, n, d, o, p, c), 8)                                                                     \
+  X(Allreduce, allreduce, (const void* b, void* b2, int n, MPI_Datatype d, MPI_Op o, MPI_Comm c),  \
+    (b, b2, n, d, o, c), 7)                                                                        \
+  X(Allgather, allgather,                                                                          \
+    (const void* b, int n, MPI_Datatype d, void* b2, int n2, MPI_Datatype d2, MPI_Comm c),         \
+    (b, n, d, b2, n2, d2, c), 8)                                                                   \
+  X(Alltoall, alltoall,                                                                            \
+    (const void* b, int n, MPI_Datatype d, void* b2, int n2, MPI_Datatype d2, MPI_Comm c),         \
+    (b, n, d, b2, n2, d2, c), 8)                                                                   \
+  X(Alltoallv, alltoallv,                                                                          \
+    (const void* b, const int n[], const int o[], MPI_Datatype d, void* b2, const int n2[],        \
+     const int o2[], MPI_Datatype d2, MPI_Comm c),                                                 \
+    (b, n, o, d, b2, n2, o2, d2, c), 10)                                                           \
+  X(Gather, gather,                                                                                \
+    (const void* b, int n, MPI_Datatype d, void* b2, int n2, MPI_Datatype d2, int p, MPI_Comm c),  \
+    (b, n, d, b2, n2, d2, p, c), 9)                                                                \
+  X(Scatter, scatter,                                                                              \
+    (const void* b, int n, MPI_Datatype d, void* b2, int n2, MPI_Datatype d2, int p, MPI_Comm c),  \
     (b, n, d, b2, n2, d2, p, c), 9)
 
 namespace {
@@ -66,7 +81,7 @@ enum Call {
 #undef X
       calls
 };
-const char *const call_names[] = {
+const char* const call_names[] = {
 #define X(name, fortran, parameters, arguments, count) "MPI_" #name,
     CALLS(X)
 #undef X
@@ -79,7 +94,8 @@ std::atomic<std::uint64_t> begin_ns{0};
 std::uint64_t now_ns() {
   timespec ts;
   clock_gettime(CLOCK_MONOTONIC, &ts);
-  return static_cast<std::uint64_t>(ts.tv_sec) * 1000000000u + static_cast<std::uint64_t>(ts.tv_nsec);
+  return static_cast<std::uint64_t>(ts.tv_sec) * 1000000000u +
+         static_cast<std::uint64_t>(ts.tv_nsec);
 }
 
 class Timer {
@@ -89,30 +105,36 @@ class Timer {
     call_ns[call_].fetch_add(now_ns() - begin_, std::memory_order_relaxed);
     call_counts[call_].fetch_add(1, std::memory_order_relaxed);
   }
-  Timer(const Timer &) = delete;
-  Timer &operator=(const Timer &) = delete;
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
 
  private:
   Call call_;
   std::uint64_t begin_;
 };
 
-void print_table(const double *sum, const double *most, const double *counts, double run_s, int ranks) {
+void print_table(const double* sum, const double* most, const double* counts, double run_s,
+                 int ranks) {
   double all = 0;
-  std::fprintf(stderr, "\nwait-time profile: %d ranks, %.3f s each between MPI_Init and MPI_Finalize\n", ranks, run_s / ranks);
-  std::fprintf(stderr, "%-14s %12s %12s %14s %9s\n", "call", "calls", "seconds", "most of a rank", "share");
+  std::fprintf(stderr,
+               "\nwait-time profile: %d ranks, %.3f s each between MPI_Init and MPI_Finalize\n",
+               ranks, run_s / ranks);
+  std::fprintf(stderr, "%-14s %12s %12s %14s %9s\n", "call", "calls", "seconds", "most of a rank",
+               "share");
   for (int i = 0; i < calls; ++i) {
     if (counts[i] == 0) continue;
-    std::fprintf(stderr, "%-14s %12.0f %12.6f %14.6f %8.2f%%\n", call_names[i], counts[i], sum[i], most[i], 100 * sum[i] / run_s);
+    std::fprintf(stderr, "%-14s %12.0f %12.6f %14.6f %8.2f%%\n", call_names[i], counts[i], sum[i],
+                 most[i], 100 * sum[i] / run_s);
     all += sum[i];
   }
   std::fprintf(stderr, "%-14s %12s %12.6f %14s %8.2f%%\n", "all", "", all, "", 100 * all / run_s);
 }
 
-void print_rows(const double *sum, const double *counts, double run_s) {
+void print_rows(const double* sum, const double* counts, double run_s) {
   for (int i = 0; i < calls; ++i)
     if (counts[i] > 0)
-      std::printf("row,waitprofile,%s,0,0,seconds,s,%.0f,%.6g,0,0,0,0,0\n", call_names[i], counts[i], sum[i]);
+      std::printf("row,waitprofile,%s,0,0,seconds,s,%.0f,%.6g,0,0,0,0,0\n", call_names[i],
+                  counts[i], sum[i]);
   std::printf("row,waitprofile,run,0,0,seconds,s,1,%.6g,0,0,0,0,0\n", run_s);
   std::fflush(stdout);
 }
@@ -150,12 +172,12 @@ void begin() { begin_ns.store(now_ns(), std::memory_order_relaxed); }
 CALLS(X)
 #undef X
 
-EXPORT int MPI_Init(int *argc, char ***argv) {
+EXPORT int MPI_Init(int* argc, char*** argv) {
   const int code = PMPI_Init(argc, argv);
   begin();
   return code;
 }
-EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const int code = PMPI_Init_thread(argc, argv, required, provided);
   begin();
   return code;
@@ -167,19 +189,19 @@ EXPORT int MPI_Finalize() {
 
 // Fortran: all arguments are addresses. The bindings of Open MPI call the C library's own entry points, so they are wrapped too. Weak: a C
 // program does not load them. No binding has hidden string lengths here.
-#define P1 void *a1
-#define P2 P1, void *a2
-#define P3 P2, void *a3
-#define P4 P3, void *a4
-#define P5 P4, void *a5
-#define P6 P5, void *a6
-#define P7 P6, void *a7
-#define P8 P7, void *a8
-#define P9 P8, void *a9
-#define P10 P9, void *a10
-#define P11 P10, void *a11
-#define P12 P11, void *a12
-#define P13 P12, void *a13
+#define P1 void* a1
+#define P2 P1, void* a2
+#define P3 P2, void* a3
+#define P4 P3, void* a4
+#define P5 P4, void* a5
+#define P6 P5, void* a6
+#define P7 P6, void* a7
+#define P8 P7, void* a8
+#define P9 P8, void* a9
+#define P10 P9, void* a10
+#define P11 P10, void* a11
+#define P12 P11, void* a12
+#define P13 P12, void* a13
 #define A1 a1
 #define A2 A1, a2
 #define A3 A2, a3
@@ -193,26 +215,26 @@ EXPORT int MPI_Finalize() {
 #define A11 A10, a11
 #define A12 A11, a12
 #define A13 A12, a13
-#define X(name, fortran, parameters, arguments, count)                     \
-  extern "C" __attribute__((weak)) void pmpi_##fortran##_(P##count);       \
-  EXPORT void mpi_##fortran##_(P##count) {                                 \
-    Timer timer(call_##name);                                              \
-    pmpi_##fortran##_(A##count);                                           \
+#define X(name, fortran, parameters, arguments, count)               \
+  extern "C" __attribute__((weak)) void pmpi_##fortran##_(P##count); \
+  EXPORT void mpi_##fortran##_(P##count) {                           \
+    Timer timer(call_##name);                                        \
+    pmpi_##fortran##_(A##count);                                     \
   }
 CALLS(X)
 #undef X
-extern "C" __attribute__((weak)) void pmpi_init_(void *);
-extern "C" __attribute__((weak)) void pmpi_init_thread_(void *, void *, void *);
-extern "C" __attribute__((weak)) void pmpi_finalize_(void *);
-EXPORT void mpi_init_(void *code) {
+extern "C" __attribute__((weak)) void pmpi_init_(void*);
+extern "C" __attribute__((weak)) void pmpi_init_thread_(void*, void*, void*);
+extern "C" __attribute__((weak)) void pmpi_finalize_(void*);
+EXPORT void mpi_init_(void* code) {
   pmpi_init_(code);
   begin();
 }
-EXPORT void mpi_init_thread_(void *required, void *provided, void *code) {
+EXPORT void mpi_init_thread_(void* required, void* provided, void* code) {
   pmpi_init_thread_(required, provided, code);
   begin();
 }
-EXPORT void mpi_finalize_(void *code) {
+EXPORT void mpi_finalize_(void* code) {
   report();
   pmpi_finalize_(code);
 }

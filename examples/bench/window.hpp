@@ -9,7 +9,8 @@ namespace bench {
 
 class Window {
  public:
-  Window(int rank, std::size_t bytes, int count) : rank_(rank), bytes_(bytes), requests_(static_cast<std::size_t>(count)) {
+  Window(int rank, std::size_t bytes, int count)
+      : rank_(rank), bytes_(bytes), requests_(static_cast<std::size_t>(count)) {
     for (int i = 0; i < count; ++i) buffers_.push_back(std::make_unique<Buffer>(bytes));
   }
 
@@ -18,7 +19,7 @@ class Window {
   /// @returns  microseconds from the first call to the answer (on rank 0; on rank 1 to its sending)
   double once() {
     if (rank_ == 0)
-      for (auto &b : buffers_) b->stamp(bytes_, ++stamp_);
+      for (auto& b : buffers_) b->stamp(bytes_, ++stamp_);
     const double begin = now_us();
     exchange();
     int answer = 0;
@@ -33,10 +34,12 @@ class Window {
   void check_pass() {
     for (std::uint64_t pass = 0; pass < 2; ++pass) {
       if (rank_ == 0)
-        for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i]->fill(bytes_, pass * 1000 + i);
+        for (std::size_t i = 0; i < buffers_.size(); ++i)
+          buffers_[i]->fill(bytes_, pass * 1000 + i);
       exchange();
       if (rank_ == 1)
-        for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i]->check(bytes_, pass * 1000 + i, "window");
+        for (std::size_t i = 0; i < buffers_.size(); ++i)
+          buffers_[i]->check(bytes_, pass * 1000 + i, "window");
     }
   }
 

@@ -45,7 +45,8 @@ inline constexpr int patience_s = 60;
 }
 
 /// Try until it is true; nap in between, as the processors are shared with the device.
-template <class Try> void await(const char* what, Try&& attempt) {
+template <class Try>
+void await(const char* what, Try&& attempt) {
   timespec start{};
   ::clock_gettime(CLOCK_MONOTONIC, &start);
   for (unsigned tries = 0; !attempt(); ++tries) {
@@ -54,22 +55,27 @@ template <class Try> void await(const char* what, Try&& attempt) {
     ::nanosleep(&nap, nullptr);
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec - start.tv_sec > patience_s) throw std::runtime_error(std::string("waited in vain for ") + what);
+    if (now.tv_sec - start.tv_sec > patience_s)
+      throw std::runtime_error(std::string("waited in vain for ") + what);
   }
 }
 
 /// Zeroed memory, registered; shared memory with its descriptor when `backed`.
 class Memory {
  public:
-  Memory(Device& device, std::size_t bytes, bool backed = false, unsigned rights = access::any) : device_(device), bytes_(bytes) {
+  Memory(Device& device, std::size_t bytes, bool backed = false, unsigned rights = access::any)
+      : device_(device), bytes_(bytes) {
     Backing backing;
     if (backed) {
       backing.descriptor = file_ = ::memfd_create("contract", MFD_CLOEXEC);
-      if (file_ < 0 || ::ftruncate(file_, static_cast<off_t>(bytes)) != 0) throw std::runtime_error("no memory file");
+      if (file_ < 0 || ::ftruncate(file_, static_cast<off_t>(bytes)) != 0)
+        throw std::runtime_error("no memory file");
     }
-    start_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, backed ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, file_, 0);
+    start_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    backed ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, file_, 0);
     if (start_ == MAP_FAILED) throw std::runtime_error("no memory");
-    if (device.register_memory(start_, bytes, rights, backing, region_) != Status::done) throw std::runtime_error("not registered");
+    if (device.register_memory(start_, bytes, rights, backing, region_) != Status::done)
+      throw std::runtime_error("not registered");
   }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -82,15 +88,21 @@ class Memory {
   void forget() noexcept {
     if (region_.provider != nullptr) device_.deregister_memory(region_);
   }
-  [[nodiscard]] unsigned char* at(std::size_t offset) const noexcept { return static_cast<unsigned char*>(start_) + offset; }
-  [[nodiscard]] std::uint64_t address(std::size_t offset) const noexcept { return reinterpret_cast<std::uintptr_t>(at(offset)); }
+  [[nodiscard]] unsigned char* at(std::size_t offset) const noexcept {
+    return static_cast<unsigned char*>(start_) + offset;
+  }
+  [[nodiscard]] std::uint64_t address(std::size_t offset) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(at(offset));
+  }
   [[nodiscard]] const MemoryRegion& region() const noexcept { return region_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] Gather part(std::size_t offset, std::size_t bytes) const noexcept {
     return {at(offset), static_cast<std::uint32_t>(bytes), region_.local_key};
   }
   /// What a device is writing: read it anew each time.
-  [[nodiscard]] unsigned char look(std::size_t offset) const noexcept { return __atomic_load_n(at(offset), __ATOMIC_ACQUIRE); }
+  [[nodiscard]] unsigned char look(std::size_t offset) const noexcept {
+    return __atomic_load_n(at(offset), __ATOMIC_ACQUIRE);
+  }
 
  private:
   Device& device_;
@@ -103,10 +115,14 @@ class Memory {
 /// A device with one completion and one receive queue, and its queue pairs.
 struct Endpoint {
   explicit Endpoint(std::uint32_t node, std::uint32_t receive_entries = 256)
-      : device(open_device(node)), completions(device->make_completion_queue(4096)), receives(device->make_receive_queue(receive_entries)) {}
+      : device(open_device(node)),
+        completions(device->make_completion_queue(4096)),
+        receives(device->make_receive_queue(receive_entries)) {}
 
   [[nodiscard]] std::unique_ptr<QueuePair> make_pair(std::uint32_t entries = 128) {
-    return device->make_queue_pair({.completions = completions.get(), .receives = receives.get(), .send_queue_entries = entries});
+    return device->make_queue_pair({.completions = completions.get(),
+                                    .receives = receives.get(),
+                                    .send_queue_entries = entries});
   }
   [[nodiscard]] Event next_event() {
     Event event;
@@ -118,7 +134,8 @@ struct Endpoint {
     Event event;
     Event unexpected;
     await("an event", [&] {
-      if (other.device->poll_event(unexpected)) throw std::runtime_error("unexpected event: " + unexpected.why);
+      if (other.device->poll_event(unexpected))
+        throw std::runtime_error("unexpected event: " + unexpected.why);
       return device->poll_event(event);
     });
     return event;
@@ -143,21 +160,24 @@ struct Endpoint {
 
 /// Two endpoints in this process with one connection.
 struct Link {
-  explicit Link(std::uint32_t entries = 128, std::uint32_t receive_entries = 256) : a(0), b(1, receive_entries) {
+  explicit Link(std::uint32_t entries = 128, std::uint32_t receive_entries = 256)
+      : a(0), b(1, receive_entries) {
     ab = a.make_pair(entries);
     ba = b.make_pair(entries);
     join(*ab, *ba);
   }
 
   void join(QueuePair& from, QueuePair& to) {
-    if (a.device->connect(from, b.device->address(), PrivateData{}) != Status::done) throw std::runtime_error("connect failed");
+    if (a.device->connect(from, b.device->address(), PrivateData{}) != Status::done)
+      throw std::runtime_error("connect failed");
     Event event;
     bool to_established = false;
     bool from_established = false;
     await("a connection", [&] {
       if (b.device->poll_event(event)) {
         if (event.kind == Event::Kind::connect_request) {
-          if (b.device->accept(event.request, to) != Status::done) throw std::runtime_error("accept failed");
+          if (b.device->accept(event.request, to) != Status::done)
+            throw std::runtime_error("accept failed");
         } else if (event.kind == Event::Kind::established && event.queue_pair == &to) {
           to_established = true;
         } else {
@@ -165,7 +185,8 @@ struct Link {
         }
       }
       if (a.device->poll_event(event)) {
-        if (event.kind != Event::Kind::established || event.queue_pair != &from) throw std::runtime_error("unexpected event: " + event.why);
+        if (event.kind != Event::Kind::established || event.queue_pair != &from)
+          throw std::runtime_error("unexpected event: " + event.why);
         from_established = true;
       }
       return from_established && to_established;
@@ -178,7 +199,8 @@ struct Link {
   std::unique_ptr<QueuePair> ba;
 };
 
-[[nodiscard]] inline WorkRequest request(Opcode opcode, std::initializer_list<Gather> parts, bool signalled = true, std::uint64_t id = 0) {
+[[nodiscard]] inline WorkRequest request(Opcode opcode, std::initializer_list<Gather> parts,
+                                         bool signalled = true, std::uint64_t id = 0) {
   WorkRequest request;
   request.opcode = opcode;
   request.id = id;
@@ -211,7 +233,8 @@ inline void fill(unsigned char* bytes, std::size_t count, std::uint32_t seed) {
 /// A forked process with a pipe each way. What it runs must not return into the test program.
 class Child {
  public:
-  template <class Run> explicit Child(Run&& run) {
+  template <class Run>
+  explicit Child(Run&& run) {
     static_cast<void>(own_domain());
     int down[2];
     int up[2];
@@ -247,12 +270,16 @@ class Child {
     }
   }
 
-  template <class T> void tell(const T& value) const {
-    if (::write(out_, &value, sizeof(value)) != static_cast<ssize_t>(sizeof(value))) throw std::runtime_error("the other process is gone");
+  template <class T>
+  void tell(const T& value) const {
+    if (::write(out_, &value, sizeof(value)) != static_cast<ssize_t>(sizeof(value)))
+      throw std::runtime_error("the other process is gone");
   }
-  template <class T> [[nodiscard]] T hear() const {
+  template <class T>
+  [[nodiscard]] T hear() const {
     T value{};
-    if (::read(in_, &value, sizeof(value)) != static_cast<ssize_t>(sizeof(value))) throw std::runtime_error("the other process is gone");
+    if (::read(in_, &value, sizeof(value)) != static_cast<ssize_t>(sizeof(value)))
+      throw std::runtime_error("the other process is gone");
     return value;
   }
   void kill_and_wait() {

@@ -17,12 +17,14 @@ TEST_CASE("Sends fill receive entries in order", "[contract][send]") {
   Memory from(*link.a.device, room * count, backed);
   Memory into(*link.b.device, room * count, backed);
   for (std::uint32_t i = 0; i < count; ++i) {
-    REQUIRE(link.b.receives->post(100 + i, into.at(room * i), room, into.region().local_key) == Status::done);
+    REQUIRE(link.b.receives->post(100 + i, into.at(room * i), room, into.region().local_key) ==
+            Status::done);
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::size_t bytes = (i * 733U) % room;  // the first one is empty
     fill(from.at(room * i), bytes, i);
-    WorkRequest send = request(i % 2 == 0 ? Opcode::send : Opcode::send_with_immediate, {from.part(room * i, bytes)}, true, i);
+    WorkRequest send = request(i % 2 == 0 ? Opcode::send : Opcode::send_with_immediate,
+                               {from.part(room * i, bytes)}, true, i);
     send.immediate = 7000 + i;
     post(*link.ab, send);
   }
@@ -69,7 +71,8 @@ TEST_CASE("Inline data is taken before post returns", "[contract][send]") {
   const std::uint32_t count = std::min(16U, 16384U / bytes);
   for (std::uint32_t i = 0; i < count; ++i) {
     fill(unregistered.data(), bytes, i);
-    WorkRequest write = to(request(Opcode::write, {{unregistered.data(), bytes, 0}}, true, i), into, i * bytes);
+    WorkRequest write =
+        to(request(Opcode::write, {{unregistered.data(), bytes, 0}}, true, i), into, i * bytes);
     write.inline_data = true;
     post(*link.ab, write);
     std::memset(unregistered.data(), 0xee, bytes);
@@ -90,7 +93,8 @@ TEST_CASE("Up to three pieces are gathered", "[contract][send]") {
   Memory into(*link.b.device, 300000, backed);
   fill(from.at(0), 250000, 9);
   // In the target they stand side by side as they do in the source.
-  const std::initializer_list<Gather> pieces = {from.part(0, 17), from.part(17, 200000), from.part(200017, 1)};
+  const std::initializer_list<Gather> pieces = {from.part(0, 17), from.part(17, 200000),
+                                                from.part(200017, 1)};
   post(*link.ab, to(request(Opcode::write, pieces, true, 1), into, 3));
   expect(link.a.next_completion(), 1);
   REQUIRE(has(into.at(3), 200018, 9));
@@ -161,13 +165,15 @@ TEST_CASE("Writes of one queue pair arrive in the order of posting", "[contract]
   }
 }
 
-TEST_CASE("A write with immediate takes a receive entry and keeps out of its buffer", "[contract][write]") {
+TEST_CASE("A write with immediate takes a receive entry and keeps out of its buffer",
+          "[contract][write]") {
   Link link;
   Memory from(*link.a.device, 65536);
   Memory into(*link.b.device, 65536);
   fill(from.at(0), 30000, 4);
   REQUIRE(link.b.receives->post(10, into.at(0), 100, into.region().local_key) == Status::done);
-  WorkRequest write = to(request(Opcode::write_with_immediate, {from.part(0, 30000)}, true, 1), into, 1000);
+  WorkRequest write =
+      to(request(Opcode::write_with_immediate, {from.part(0, 30000)}, true, 1), into, 1000);
   write.immediate = 0xdeadbeef;
   post(*link.ab, write);
   const Completion received = link.b.next_completion();
@@ -186,7 +192,8 @@ TEST_CASE("Only signalled requests complete, each for those before it", "[contra
   Memory into(*link.b.device, 4096);
   // More than the queue holds, all in all: a completion frees what is before it.
   for (std::uint64_t round = 0; round < 10; ++round) {
-    for (int i = 0; i < 31; ++i) post(*link.ab, to(request(Opcode::write, {from.part(0, 8)}, false, 999), into, 0));
+    for (int i = 0; i < 31; ++i)
+      post(*link.ab, to(request(Opcode::write, {from.part(0, 8)}, false, 999), into, 0));
     post(*link.ab, to(request(Opcode::write, {from.part(0, 8)}, true, round), into, 0));
     expect(link.a.next_completion(), round);
   }
@@ -210,7 +217,8 @@ TEST_CASE("Large messages arrive whole, whatever their alignment", "[contract][l
   REQUIRE(has(from.at(5), bytes, 2));
 
   fill(from.at(7), bytes, 3);
-  REQUIRE(link.b.receives->post(10, into.at(9), bytes + 1, into.region().local_key) == Status::done);
+  REQUIRE(link.b.receives->post(10, into.at(9), bytes + 1, into.region().local_key) ==
+          Status::done);
   post(*link.ab, request(Opcode::send, {from.part(7, bytes)}, true, 3));
   const Completion received = link.b.next_completion();
   expect(received, 10);
@@ -227,7 +235,8 @@ TEST_CASE("Reads bring the peer's bytes, into several pieces too", "[contract][r
   Memory there(*link.b.device, 65536);
   fill(there.at(0), 50000, 8);
   for (std::uint64_t i = 0; i < 40; ++i) {  // more than a device keeps under way at once
-    post(*link.ab, to(request(Opcode::read, {here.part(i * 1000, 1000)}, true, i), there, i * 1000));
+    post(*link.ab,
+         to(request(Opcode::read, {here.part(i * 1000, 1000)}, true, i), there, i * 1000));
   }
   for (std::uint64_t i = 0; i < 40; ++i) {
     const Completion completion = link.a.next_completion();
@@ -237,7 +246,10 @@ TEST_CASE("Reads bring the peer's bytes, into several pieces too", "[contract][r
   REQUIRE(has(here.at(0), 40000, 8));
 
   std::memset(here.at(0), 0, 65536);
-  post(*link.ab, to(request(Opcode::read, {here.part(50, 100), here.part(1000, 1), here.part(2000, 30000)}, true, 50), there, 0));
+  post(*link.ab,
+       to(request(Opcode::read, {here.part(50, 100), here.part(1000, 1), here.part(2000, 30000)},
+                  true, 50),
+          there, 0));
   expect(link.a.next_completion(), 50);
   std::vector<unsigned char> joined(here.at(50), here.at(150));
   joined.push_back(here.at(1000)[0]);

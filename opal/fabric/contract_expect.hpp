@@ -7,9 +7,12 @@
 
 namespace overlap::fabric::contract {
 
-inline void post(QueuePair& pair, const WorkRequest& request) { REQUIRE(pair.post(request) == Status::done); }
+inline void post(QueuePair& pair, const WorkRequest& request) {
+  REQUIRE(pair.post(request) == Status::done);
+}
 
-inline void expect(const Completion& completion, std::uint64_t id, CompletionStatus status = CompletionStatus::success) {
+inline void expect(const Completion& completion, std::uint64_t id,
+                   CompletionStatus status = CompletionStatus::success) {
   REQUIRE(completion.id == id);
   INFO(text(completion.status));
   REQUIRE(completion.status == status);
@@ -20,7 +23,8 @@ inline void expect(const Completion& completion, std::uint64_t id, CompletionSta
 inline void expect_fault(const Completion& completion, std::uint64_t id, CompletionStatus status) {
   REQUIRE(completion.id == id);
   INFO(text(completion.status));
-  REQUIRE((completion.status == status || (completion.status == CompletionStatus::other_error && provider_is("verbs"))));
+  REQUIRE((completion.status == status ||
+           (completion.status == CompletionStatus::other_error && provider_is("verbs"))));
 }
 
 }  // namespace overlap::fabric::contract

@@ -13,7 +13,8 @@ TEST_CASE("Memory is registered, refused with a reason, and deregistered", "[con
   Endpoint a(0);
   std::vector<unsigned char> bytes(10000);
   MemoryRegion region;
-  REQUIRE(a.device->register_memory(bytes.data() + 1, 9001, access::any, Backing{}, region) == Status::done);
+  REQUIRE(a.device->register_memory(bytes.data() + 1, 9001, access::any, Backing{}, region) ==
+          Status::done);
   REQUIRE(region.address == bytes.data() + 1);
   REQUIRE(region.bytes == 9001);
   REQUIRE(region.provider != nullptr);
@@ -48,7 +49,8 @@ TEST_CASE("A connection request brings its data; both ends are told", "[contract
   auto ba = b.make_pair();
   REQUIRE(ab->number() != 0);
   Memory memory(*a.device, 4096);
-  REQUIRE(ab->post(request(Opcode::send, {memory.part(0, 8)})) == Status::bad_argument);  // not connected
+  REQUIRE(ab->post(request(Opcode::send, {memory.part(0, 8)})) ==
+          Status::bad_argument);  // not connected
 
   PrivateData data;
   data.size_bytes = private_max_bytes;
@@ -58,7 +60,8 @@ TEST_CASE("A connection request brings its data; both ends are told", "[contract
   REQUIRE(asked.kind == Event::Kind::connect_request);
   REQUIRE(asked.queue_pair == nullptr);
   REQUIRE(asked.data.size_bytes >= private_max_bytes);
-  REQUIRE(has(reinterpret_cast<const unsigned char*>(asked.data.bytes.data()), private_max_bytes, 5));
+  REQUIRE(
+      has(reinterpret_cast<const unsigned char*>(asked.data.bytes.data()), private_max_bytes, 5));
   REQUIRE(b.device->accept(asked.request, *ba) == Status::done);
   const Event at_a = a.next_event();
   REQUIRE(at_a.kind == Event::Kind::established);
@@ -134,13 +137,15 @@ TEST_CASE("Two that ask each other at once get two connections", "[contract][con
   REQUIRE(has(into.at(0), 64, 1));
 }
 
-TEST_CASE("Closing a queue pair is peer_lost at the other side, once, and flushes it", "[contract][connect]") {
+TEST_CASE("Closing a queue pair is peer_lost at the other side, once, and flushes it",
+          "[contract][connect]") {
   Link link;
   Memory memory(*link.b.device, 4096);
   const bool waits = link.b.device->capabilities().receive_not_ready;
   // No receive entry at a: this stays under way.
   if (waits) {
-    for (std::uint64_t id = 1; id <= 3; ++id) post(*link.ba, request(Opcode::send, {memory.part(0, 8)}, id != 2, id));
+    for (std::uint64_t id = 1; id <= 3; ++id)
+      post(*link.ba, request(Opcode::send, {memory.part(0, 8)}, id != 2, id));
   }
   link.ab.reset();
   const Event lost = link.b.next_event();
@@ -157,13 +162,16 @@ TEST_CASE("Closing a queue pair is peer_lost at the other side, once, and flushe
   for (int i = 0; i < 1000; ++i) REQUIRE_FALSE(link.b.device->poll_event(more));
 }
 
-TEST_CASE("The death of a peer process is peer_lost with a reason, and flushes", "[contract][connect][fork]") {
+TEST_CASE("The death of a peer process is peer_lost with a reason, and flushes",
+          "[contract][connect][fork]") {
   Child child([](const Child& parent) {
     Endpoint b(1);
     auto ba = b.make_pair();
     parent.tell(b.device->address());
     const Event asked = b.next_event();
-    if (b.device->accept(asked.request, *ba) != Status::done || b.next_event().kind != Event::Kind::established) return;
+    if (b.device->accept(asked.request, *ba) != Status::done ||
+        b.next_event().kind != Event::Kind::established)
+      return;
     Memory memory(*b.device, 1U << 20U);
     parent.tell(std::pair{memory.address(0), memory.region().remote_key});
     static_cast<void>(parent.hear<char>());
@@ -175,7 +183,8 @@ TEST_CASE("The death of a peer process is peer_lost with a reason, and flushes",
   const auto [address, key] = child.hear<std::pair<std::uint64_t, std::uint32_t>>();
   Memory memory(*a.device, 1U << 20U);
   std::uint64_t posted = 0;
-  if (a.device->capabilities().receive_not_ready) post(*ab, request(Opcode::send, {memory.part(0, 8)}, true, posted++));
+  if (a.device->capabilities().receive_not_ready)
+    post(*ab, request(Opcode::send, {memory.part(0, 8)}, true, posted++));
   for (int i = 0; i < 5; ++i) {
     WorkRequest write = request(Opcode::write, {memory.part(0, 1U << 20U)}, true, posted++);
     write.remote_address = address;
@@ -193,17 +202,28 @@ TEST_CASE("The death of a peer process is peer_lost with a reason, and flushes",
 
 // --- Errors ------------------------------------------------------------------------------------------------------------------
 
-TEST_CASE("A request outside its rights fails, and everything behind it is flushed", "[contract][error]") {
-  enum class Fault { wrong_remote_key, beyond_end, no_remote_write, no_remote_read, deregistered, wrong_local_key, no_local_write };
-  const Fault fault = GENERATE(Fault::wrong_remote_key, Fault::beyond_end, Fault::no_remote_write, Fault::no_remote_read,
-                               Fault::deregistered, Fault::wrong_local_key, Fault::no_local_write);
+TEST_CASE("A request outside its rights fails, and everything behind it is flushed",
+          "[contract][error]") {
+  enum class Fault {
+    wrong_remote_key,
+    beyond_end,
+    no_remote_write,
+    no_remote_read,
+    deregistered,
+    wrong_local_key,
+    no_local_write
+  };
+  const Fault fault = GENERATE(Fault::wrong_remote_key, Fault::beyond_end, Fault::no_remote_write,
+                               Fault::no_remote_read, Fault::deregistered, Fault::wrong_local_key,
+                               Fault::no_local_write);
   CAPTURE(static_cast<int>(fault));
   Link link;
   const bool only_local = fault == Fault::no_remote_write || fault == Fault::no_remote_read;
   Memory here(*link.a.device, 8192, false, fault == Fault::no_local_write ? 0 : access::any);
   Memory there(*link.b.device, 8192, false, only_local ? access::local_write : access::any);
   const bool reads = fault == Fault::no_remote_read || fault == Fault::no_local_write;
-  WorkRequest bad = to(request(reads ? Opcode::read : Opcode::write, {here.part(0, 100)}, false, 2), there, 0);
+  WorkRequest bad =
+      to(request(reads ? Opcode::read : Opcode::write, {here.part(0, 100)}, false, 2), there, 0);
   if (fault == Fault::wrong_remote_key) bad.remote_key ^= 0x5500U;
   if (fault == Fault::beyond_end) bad.remote_address += 8192 - 99;
   if (fault == Fault::deregistered) there.forget();
@@ -216,7 +236,8 @@ TEST_CASE("A request outside its rights fails, and everything behind it is flush
   // The failure may already be known when these are posted.
   std::uint64_t posted = 2;
   for (std::uint64_t id = 3; id <= 5; ++id) {
-    const Status status = link.ab->post(to(request(Opcode::write, {here.part(0, 8)}, id == 4, id), there, 0));
+    const Status status =
+        link.ab->post(to(request(Opcode::write, {here.part(0, 8)}, id == 4, id), there, 0));
     if (status == Status::broken) break;
     REQUIRE(status == Status::done);
     posted = id;
@@ -227,7 +248,8 @@ TEST_CASE("A request outside its rights fails, and everything behind it is flush
   } else {
     expect(link.a.next_completion(), 2, CompletionStatus::remote_access_error);
   }
-  for (std::uint64_t id = 3; id <= posted; ++id) expect(link.a.next_completion(), id, CompletionStatus::flushed);
+  for (std::uint64_t id = 3; id <= posted; ++id)
+    expect(link.a.next_completion(), id, CompletionStatus::flushed);
   REQUIRE(link.ab->post(request(Opcode::send, {}, true, 9)) == Status::broken);
   for (std::size_t i = 0; i < there.bytes(); ++i) REQUIRE(there.look(i) == 0);
 }
@@ -261,8 +283,10 @@ TEST_CASE("A receive queue takes as many entries as it has", "[contract][queue]"
   Memory from(*link.a.device, 4096);
   Memory into(*link.b.device, 4096);
   for (int round = 0; round < 3; ++round) {
-    for (std::uint64_t i = 0; i < 16; ++i) REQUIRE(link.b.receives->post(i, into.at(0), 16, into.region().local_key) == Status::done);
-    for (std::uint64_t i = 0; i < 16; ++i) post(*link.ab, request(Opcode::send, {from.part(0, 16)}, i == 15, 50 + i));
+    for (std::uint64_t i = 0; i < 16; ++i)
+      REQUIRE(link.b.receives->post(i, into.at(0), 16, into.region().local_key) == Status::done);
+    for (std::uint64_t i = 0; i < 16; ++i)
+      post(*link.ab, request(Opcode::send, {from.part(0, 16)}, i == 15, 50 + i));
     for (std::uint64_t i = 0; i < 16; ++i) expect(link.b.next_completion(), i);
     expect(link.a.next_completion(), 65);
   }
@@ -312,10 +336,12 @@ TEST_CASE("Two processes exchange data both ways", "[contract][fork]") {
   constexpr std::size_t bytes = 1U << 20U;
   constexpr std::uint32_t rounds = 20;
   // Each writes behind what the other has written before: a ping-pong with data.
-  const auto play = [](Endpoint& end, QueuePair& pair, const Memory& memory, const Where& peer, std::uint32_t first) {
+  const auto play = [](Endpoint& end, QueuePair& pair, const Memory& memory, const Where& peer,
+                       std::uint32_t first) {
     for (std::uint32_t round = first; round < rounds; round += 2) {
       if (round > 0) {
-        await("the other's write", [&] { return memory.look(bytes - 1) == static_cast<unsigned char>(round); });
+        await("the other's write",
+              [&] { return memory.look(bytes - 1) == static_cast<unsigned char>(round); });
         if (!has(memory.at(0), bytes - 1, round)) throw std::runtime_error("wrong bytes");
       }
       fill(memory.at(bytes), bytes - 1, round + 1);
@@ -325,7 +351,8 @@ TEST_CASE("Two processes exchange data both ways", "[contract][fork]") {
       write.remote_key = peer.key;
       if (pair.post(write) != Status::done) throw std::runtime_error("post failed");
       const Completion completion = end.next_completion();
-      if (completion.status != CompletionStatus::success) throw std::runtime_error(text(completion.status));
+      if (completion.status != CompletionStatus::success)
+        throw std::runtime_error(text(completion.status));
     }
   };
   Child child([&](const Child& parent) {
@@ -335,8 +362,10 @@ TEST_CASE("Two processes exchange data both ways", "[contract][fork]") {
     parent.tell(b.device->address());
     parent.tell(Where{memory.address(0), memory.region().remote_key});
     const auto peer = parent.hear<Where>();
-    if (b.device->accept(b.next_event().request, *ba) != Status::done) throw std::runtime_error("accept failed");
-    if (b.next_event().kind != Event::Kind::established) throw std::runtime_error("not established");
+    if (b.device->accept(b.next_event().request, *ba) != Status::done)
+      throw std::runtime_error("accept failed");
+    if (b.next_event().kind != Event::Kind::established)
+      throw std::runtime_error("not established");
     play(b, *ba, memory, peer, 1);
     static_cast<void>(parent.hear<char>());
   });

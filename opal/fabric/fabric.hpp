@@ -68,19 +68,20 @@ struct MemoryRegion {
 };
 
 struct Capabilities {
-  std::uint32_t inline_max_bytes = 0;     ///< of a queue pair as it will be made
-  std::uint32_t gather_max = 3;           ///< entries of WorkRequest::gather that may be used
-  std::uint64_t message_max_bytes = 0;    ///< of one work request
-  std::uint32_t send_queue_max = 0;       ///< entries
-  std::uint32_t receive_queue_max = 0;    ///< entries
-  std::uint32_t completion_queue_max = 0; ///< entries
-  bool atomics = false;                   ///< fetch_add and compare_swap on 8 bytes
-  bool atomics_global = false;            ///< atomic against the processor's own accesses too
-  bool last_byte_last = false;            ///< see Order
-  bool receive_not_ready = false;         ///< a missing receive entry delays the sender; otherwise it breaks the queue pair (iWARP)
-  std::uint32_t bandwidth_mbytes_s = 0;   ///< for ranking
-  std::uint32_t latency_us = 0;           ///< for ranking
-  std::string name;                       ///< device and port, for messages
+  std::uint32_t inline_max_bytes = 0;      ///< of a queue pair as it will be made
+  std::uint32_t gather_max = 3;            ///< entries of WorkRequest::gather that may be used
+  std::uint64_t message_max_bytes = 0;     ///< of one work request
+  std::uint32_t send_queue_max = 0;        ///< entries
+  std::uint32_t receive_queue_max = 0;     ///< entries
+  std::uint32_t completion_queue_max = 0;  ///< entries
+  bool atomics = false;                    ///< fetch_add and compare_swap on 8 bytes
+  bool atomics_global = false;             ///< atomic against the processor's own accesses too
+  bool last_byte_last = false;             ///< see Order
+  bool receive_not_ready =
+      false;  ///< a missing receive entry delays the sender; otherwise it breaks the queue pair (iWARP)
+  std::uint32_t bandwidth_mbytes_s = 0;  ///< for ranking
+  std::uint32_t latency_us = 0;          ///< for ranking
+  std::string name;                      ///< device and port, for messages
 };
 
 enum class Opcode : std::uint8_t {
@@ -98,24 +99,25 @@ enum class Opcode : std::uint8_t {
 struct Gather {
   const void* address = nullptr;  ///< written to by read and atomics
   std::uint32_t bytes = 0;
-  std::uint32_t local_key = 0;    ///< not looked at for inline data
+  std::uint32_t local_key = 0;  ///< not looked at for inline data
 };
 
 inline constexpr std::size_t gather_limit = 3;  // header, payload, tail flag (P3.2)
 
 /// One entry of a send queue (ibv_send_wr).
 struct WorkRequest {
-  std::uint64_t id = 0;           ///< comes back in the completion
+  std::uint64_t id = 0;  ///< comes back in the completion
   Opcode opcode = Opcode::send;
   std::uint8_t gather_count = 0;
   bool signalled = false;
   bool fenced = false;
-  bool inline_data = false;       ///< the data is taken before post() returns; at most Capabilities::inline_max_bytes
+  bool inline_data =
+      false;  ///< the data is taken before post() returns; at most Capabilities::inline_max_bytes
   std::uint32_t immediate = 0;
   std::array<Gather, gather_limit> gather{};
   std::uint64_t remote_address = 0;
   std::uint32_t remote_key = 0;
-  std::uint64_t operand = 0;      ///< fetch_add: what to add; compare_swap: what to store
+  std::uint64_t operand = 0;  ///< fetch_add: what to add; compare_swap: what to store
   std::uint64_t compare = 0;
 };
 
@@ -128,7 +130,7 @@ enum class CompletionStatus : std::uint8_t {
   remote_error,         ///< the other side failed
   retry_exceeded,       ///< no answer from the other side
   receive_not_ready_exceeded,
-  flushed,              ///< an earlier one failed, or the queue pair was closed
+  flushed,  ///< an earlier one failed, or the queue pair was closed
   other_error,
 };
 
@@ -137,13 +139,13 @@ enum class CompletionStatus : std::uint8_t {
 
 /// One entry of a completion queue (ibv_wc).
 struct Completion {
-  std::uint64_t id = 0;                ///< of the work request, or of the receive entry
+  std::uint64_t id = 0;  ///< of the work request, or of the receive entry
   CompletionStatus status = CompletionStatus::success;
-  Opcode opcode = Opcode::send;        ///< valid on success
+  Opcode opcode = Opcode::send;  ///< valid on success
   bool has_immediate = false;
-  std::uint32_t bytes = 0;             ///< receive: of the message
+  std::uint32_t bytes = 0;  ///< receive: of the message
   std::uint32_t immediate = 0;
-  std::uint32_t queue_pair_number = 0; ///< the local queue pair
+  std::uint32_t queue_pair_number = 0;  ///< the local queue pair
 };
 
 class CompletionQueue {
@@ -158,7 +160,8 @@ class ReceiveQueue {
  public:
   virtual ~ReceiveQueue() = default;
   /// @errors  retry_queue_full | bad_argument | broken
-  [[nodiscard]] virtual Status post(std::uint64_t id, void* address, std::uint32_t bytes, std::uint32_t local_key) noexcept = 0;
+  [[nodiscard]] virtual Status post(std::uint64_t id, void* address, std::uint32_t bytes,
+                                    std::uint32_t local_key) noexcept = 0;
 };
 
 /// A reliable connection to one queue pair of a peer. Destroying it closes the connection; the peer then sees peer_lost.
@@ -219,17 +222,21 @@ class Device {
   /// Make memory known to the device; its pages stay in place until deregister().
   /// @param rights  access::* or'ed
   /// @errors  refused (errno: ENOMEM is the memlock limit or memory itself, EFAULT an address that is not mapped)
-  [[nodiscard]] virtual Status register_memory(void* address, std::size_t bytes, unsigned rights, const Backing& backing,
+  [[nodiscard]] virtual Status register_memory(void* address, std::size_t bytes, unsigned rights,
+                                               const Backing& backing,
                                                MemoryRegion& region) noexcept = 0;
   virtual void deregister_memory(MemoryRegion& region) noexcept = 0;
 
   // These throw Error.
-  [[nodiscard]] virtual std::unique_ptr<CompletionQueue> make_completion_queue(std::uint32_t entries) = 0;
+  [[nodiscard]] virtual std::unique_ptr<CompletionQueue> make_completion_queue(
+      std::uint32_t entries) = 0;
   [[nodiscard]] virtual std::unique_ptr<ReceiveQueue> make_receive_queue(std::uint32_t entries) = 0;
-  [[nodiscard]] virtual std::unique_ptr<QueuePair> make_queue_pair(const QueuePairOptions& options) = 0;
+  [[nodiscard]] virtual std::unique_ptr<QueuePair> make_queue_pair(
+      const QueuePairOptions& options) = 0;
 
   /// Begin to connect a fresh queue pair; the outcome is an event. @errors broken | bad_argument
-  [[nodiscard]] virtual Status connect(QueuePair& queue_pair, const Address& peer, const PrivateData& data) noexcept = 0;
+  [[nodiscard]] virtual Status connect(QueuePair& queue_pair, const Address& peer,
+                                       const PrivateData& data) noexcept = 0;
   /// Answer a connect_request with a fresh queue pair; `established` follows. Each request is answered once. @errors the same
   [[nodiscard]] virtual Status accept(std::uint64_t request, QueuePair& queue_pair) noexcept = 0;
   virtual void reject(std::uint64_t request) noexcept = 0;
@@ -242,25 +249,29 @@ class Device {
 // --- Providers -----------------------------------------------------------------------------------------------------------
 
 struct VerbsOptions {
-  std::string device;                     ///< "" takes the first with an active port; "mlx5_0" or "mlx5_0:1"
-  std::int32_t gid_index = -1;            ///< -1 lets librdmacm choose
-  std::uint32_t mtu_bytes = 0;            ///< 0 takes the port's; 256 to 4096
-  std::uint32_t timeout_exponent = 14;    ///< local ACK timeout 4.096 us * 2^n
+  std::string device;           ///< "" takes the first with an active port; "mlx5_0" or "mlx5_0:1"
+  std::int32_t gid_index = -1;  ///< -1 lets librdmacm choose
+  std::uint32_t mtu_bytes = 0;  ///< 0 takes the port's; 256 to 4096
+  std::uint32_t timeout_exponent = 14;  ///< local ACK timeout 4.096 us * 2^n
   std::uint32_t retry_count = 7;
-  std::uint32_t rnr_retry_count = 7;      ///< 7 is for ever
-  std::uint32_t rnr_timer = 12;           ///< InfiniBand's code of the delay, 12 is 0.64 ms
-  std::uint32_t connect_timeout_ms = 10000;  ///< to find address and route; the answer to a request may take as long as it takes
-  std::uint32_t inline_bytes = 128;       ///< asked for; Capabilities tells what came
-  std::uint32_t read_depth = 16;          ///< reads and atomics under way per queue pair, lowered to the device's limit
+  std::uint32_t rnr_retry_count = 7;  ///< 7 is for ever
+  std::uint32_t rnr_timer = 12;       ///< InfiniBand's code of the delay, 12 is 0.64 ms
+  std::uint32_t connect_timeout_ms =
+      10000;  ///< to find address and route; the answer to a request may take as long as it takes
+  std::uint32_t inline_bytes = 128;  ///< asked for; Capabilities tells what came
+  std::uint32_t read_depth =
+      16;  ///< reads and atomics under way per queue pair, lowered to the device's limit
 };
 
 struct SoftOptions {
   std::uint64_t bandwidth_mbytes_s = 1000;  ///< of one node's link, each direction, 10^6 bytes
   std::uint64_t latency_ns = 5000;          ///< one way
-  std::uint64_t message_ns = 200;           ///< the link is busy this long for each message besides its bytes
-  std::uint32_t node = 0;                   ///< processes with the same number share one link
-  std::string domain;                       ///< names the device process: processes with the same domain (and user) share one
-  std::string program;                      ///< path of the device's program; "" looks beside the library
+  std::uint64_t message_ns =
+      200;                 ///< the link is busy this long for each message besides its bytes
+  std::uint32_t node = 0;  ///< processes with the same number share one link
+  std::string
+      domain;  ///< names the device process: processes with the same domain (and user) share one
+  std::string program;  ///< path of the device's program; "" looks beside the library
 };
 
 /// Was the provider built in?

@@ -57,47 +57,42 @@ void poke(std::chrono::microseconds time);
 /// Number from the environment, `otherwise` when it is not set.
 long setting(const char* name, long otherwise);
 
-inline int count_of(const MPI_Status& status)
-{
-    int n = -1;
-    MPI_Get_count(&status, MPI_BYTE, &n);
-    return n;
+inline int count_of(const MPI_Status& status) {
+  int n = -1;
+  MPI_Get_count(&status, MPI_BYTE, &n);
+  return n;
 }
 
-inline int error_class(int code)
-{
-    int result = MPI_ERR_UNKNOWN;
-    MPI_Error_class(code, &result);
-    return result;
+inline int error_class(int code) {
+  int result = MPI_ERR_UNKNOWN;
+  MPI_Error_class(code, &result);
+  return result;
 }
 
 /// Errors of `comm` are returned while this lives.
 class ErrorsReturn {
-public:
-    explicit ErrorsReturn(MPI_Comm comm) : comm_(comm)
-    {
-        MPI_Comm_get_errhandler(comm, &before_);
-        MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    }
-    ~ErrorsReturn()
-    {
-        MPI_Comm_set_errhandler(comm_, before_);
-        MPI_Errhandler_free(&before_);
-    }
-    ErrorsReturn(const ErrorsReturn&) = delete;
-    ErrorsReturn& operator=(const ErrorsReturn&) = delete;
+ public:
+  explicit ErrorsReturn(MPI_Comm comm) : comm_(comm) {
+    MPI_Comm_get_errhandler(comm, &before_);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  }
+  ~ErrorsReturn() {
+    MPI_Comm_set_errhandler(comm_, before_);
+    MPI_Errhandler_free(&before_);
+  }
+  ErrorsReturn(const ErrorsReturn&) = delete;
+  ErrorsReturn& operator=(const ErrorsReturn&) = delete;
 
-private:
-    MPI_Comm comm_;
-    MPI_Errhandler before_{};
+ private:
+  MPI_Comm comm_;
+  MPI_Errhandler before_{};
 };
 
 /// Sizes around every limit a protocol may have.
-inline std::vector<std::size_t> sizes_around_limits()
-{
-    return {0,     1,     7,     8,     63,    64,     65,     1023,   1024,   4079,    4080,    4081,    4095,   4096,
-            4097,  8191,  8192,  8193,  32767, 32768,  32769,  65473,  65535,  65536,   65537,   131071,  131072, 131073,
-            262144, 300001, 1048575, 1048576, 1048577};
+inline std::vector<std::size_t> sizes_around_limits() {
+  return {0,     1,     7,     8,      63,     64,     65,     1023,   1024,    4079,    4080,
+          4081,  4095,  4096,  4097,   8191,   8192,   8193,   32767,  32768,   32769,   65473,
+          65535, 65536, 65537, 131071, 131072, 131073, 262144, 300001, 1048575, 1048576, 1048577};
 }
 
 }  // namespace overlap::test

@@ -20,158 +20,157 @@ namespace overlap::test {
 using std::chrono::microseconds;
 
 /// Does `--mca pml_speculative_NAME VALUE` stand on the command line?
-inline bool set_to(const char* name, const char* value)
-{
-    const char* text = std::getenv(name);
-    return text != nullptr && std::strcmp(text, value) == 0;
+inline bool set_to(const char* name, const char* value) {
+  const char* text = std::getenv(name);
+  return text != nullptr && std::strcmp(text, value) == 0;
 }
-inline bool is(const char* tunable, const char* value) { return set_to((std::string("OMPI_MCA_pml_speculative_") + tunable).c_str(), value); }
+inline bool is(const char* tunable, const char* value) {
+  return set_to((std::string("OMPI_MCA_pml_speculative_") + tunable).c_str(), value);
+}
 
 inline bool speculative() { return !is("speculation", "0"); }
 inline bool eager_flag() { return is("hazard_control", "eager_flag"); }
 inline bool early_progress() { return !is("early_progress", "0"); }
-inline bool over_tcp()
-{
-    const char* text = std::getenv("OMPI_MCA_btl");
-    return text != nullptr && std::strstr(text, "tcp") != nullptr;
+inline bool over_tcp() {
+  const char* text = std::getenv("OMPI_MCA_btl");
+  return text != nullptr && std::strstr(text, "tcp") != nullptr;
 }
-inline bool over_ring()
-{
-    const char* text = std::getenv("OMPI_MCA_btl");
-    return text != nullptr && std::strstr(text, "ring") != nullptr;
+inline bool over_ring() {
+  const char* text = std::getenv("OMPI_MCA_btl");
+  return text != nullptr && std::strstr(text, "ring") != nullptr;
 }
 /// Is a message on its way for some time after its sender has gone on?
 inline bool delayed() { return over_tcp() || over_ring(); }
 /// Can a process of this job write into another one's memory without its help?
-inline bool direct() { return !over_tcp() && !set_to("OMPI_MCA_btl_vader_single_copy_mechanism", "none") && std::getenv("OMPI_MCA_btl_vader_flags") == nullptr; }
+inline bool direct() {
+  return !over_tcp() && !set_to("OMPI_MCA_btl_vader_single_copy_mechanism", "none") &&
+         std::getenv("OMPI_MCA_btl_vader_flags") == nullptr;
+}
 
 /// A step counter that both ranks see without MPI.
 class Steps {
-public:
-    Steps()
-    {
-        char name[64] = "";
-        if (rank() == 0) std::snprintf(name, sizeof name, "/overlap-test-steps-%ld", static_cast<long>(getpid()));
-        MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
-        const int file = shm_open(name, O_RDWR | O_CREAT, 0600);
-        REQUIRE(file >= 0);
-        REQUIRE(ftruncate(file, sizeof(std::atomic<int>)) == 0);
-        void* at = mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        REQUIRE(at != MAP_FAILED);
-        close(file);
-        MPI_Barrier(MPI_COMM_WORLD);
-        if (rank() == 0) shm_unlink(name);
-        step_ = static_cast<std::atomic<int>*>(at);  // zero: a new file
-        MPI_Barrier(MPI_COMM_WORLD);
-    }
-    ~Steps() { munmap(step_, sizeof(std::atomic<int>)); }
-    Steps(const Steps&) = delete;
-    Steps& operator=(const Steps&) = delete;
+ public:
+  Steps() {
+    char name[64] = "";
+    if (rank() == 0)
+      std::snprintf(name, sizeof name, "/overlap-test-steps-%ld", static_cast<long>(getpid()));
+    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
+    const int file = shm_open(name, O_RDWR | O_CREAT, 0600);
+    REQUIRE(file >= 0);
+    REQUIRE(ftruncate(file, sizeof(std::atomic<int>)) == 0);
+    void* at = mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    REQUIRE(at != MAP_FAILED);
+    close(file);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 0) shm_unlink(name);
+    step_ = static_cast<std::atomic<int>*>(at);  // zero: a new file
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  ~Steps() { munmap(step_, sizeof(std::atomic<int>)); }
+  Steps(const Steps&) = delete;
+  Steps& operator=(const Steps&) = delete;
 
-    void reach(int step) { step_->store(step, std::memory_order_release); }  // S1 -> S2: everything before the step
-    void wait_for(int step)
-    {
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-        while (step_->load(std::memory_order_acquire) < step) {  // S2, pairs with S1
-            REQUIRE(std::chrono::steady_clock::now() < end);
-            sched_yield();
-        }
+  void reach(int step) {
+    step_->store(step, std::memory_order_release);
+  }  // S1 -> S2: everything before the step
+  void wait_for(int step) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (step_->load(std::memory_order_acquire) < step) {  // S2, pairs with S1
+      REQUIRE(std::chrono::steady_clock::now() < end);
+      sched_yield();
     }
+  }
 
-private:
-    std::atomic<int>* step_;
+ private:
+  std::atomic<int>* step_;
 };
 
 /// pml_speculative's performance variables, as differences since construction.
 class Counters {
-public:
-    Counters()
-    {
-        int provided = 0;
-        MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
-        MPI_T_pvar_session_create(&session_);
-        int count = 0;
-        MPI_T_pvar_get_num(&count);
-        for (int i = 0; i < count; ++i) {
-            char name[256], text[1024];
-            int name_length = sizeof name, text_length = sizeof text, verbosity, kind, bind, readonly, continuous, atomic;
-            MPI_Datatype type;
-            MPI_T_enum values;
-            if (MPI_T_pvar_get_info(i, name, &name_length, &verbosity, &kind, &type, &values, text, &text_length, &bind, &readonly,
-                                    &continuous, &atomic) != MPI_SUCCESS)
-                continue;
-            constexpr const char* prefix = "pml_speculative_";
-            if (std::strncmp(name, prefix, std::strlen(prefix)) != 0) continue;
-            MPI_T_pvar_handle handle;
-            int length = 0;
-            REQUIRE(MPI_T_pvar_handle_alloc(session_, i, nullptr, &handle, &length) == MPI_SUCCESS);
-            REQUIRE(length == 1);
-            if (continuous == 0) MPI_T_pvar_start(session_, handle);
-            handles_[name + std::strlen(prefix)] = handle;
-        }
-        for (auto& [name, handle] : handles_) start_[name] = read(handle);
+ public:
+  Counters() {
+    int provided = 0;
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    MPI_T_pvar_session_create(&session_);
+    int count = 0;
+    MPI_T_pvar_get_num(&count);
+    for (int i = 0; i < count; ++i) {
+      char name[256], text[1024];
+      int name_length = sizeof name, text_length = sizeof text, verbosity, kind, bind, readonly,
+          continuous, atomic;
+      MPI_Datatype type;
+      MPI_T_enum values;
+      if (MPI_T_pvar_get_info(i, name, &name_length, &verbosity, &kind, &type, &values, text,
+                              &text_length, &bind, &readonly, &continuous, &atomic) != MPI_SUCCESS)
+        continue;
+      constexpr const char* prefix = "pml_speculative_";
+      if (std::strncmp(name, prefix, std::strlen(prefix)) != 0) continue;
+      MPI_T_pvar_handle handle;
+      int length = 0;
+      REQUIRE(MPI_T_pvar_handle_alloc(session_, i, nullptr, &handle, &length) == MPI_SUCCESS);
+      REQUIRE(length == 1);
+      if (continuous == 0) MPI_T_pvar_start(session_, handle);
+      handles_[name + std::strlen(prefix)] = handle;
     }
-    ~Counters()
-    {
-        MPI_T_pvar_session_free(&session_);
-        MPI_T_finalize();
-    }
-    Counters(const Counters&) = delete;
-    Counters& operator=(const Counters&) = delete;
+    for (auto& [name, handle] : handles_) start_[name] = read(handle);
+  }
+  ~Counters() {
+    MPI_T_pvar_session_free(&session_);
+    MPI_T_finalize();
+  }
+  Counters(const Counters&) = delete;
+  Counters& operator=(const Counters&) = delete;
 
-    [[nodiscard]] bool any() const { return !handles_.empty(); }
+  [[nodiscard]] bool any() const { return !handles_.empty(); }
 
-    unsigned long long operator[](const std::string& name)
-    {
-        REQUIRE(handles_.count(name) == 1);
-        return read(handles_[name]) - start_[name];
-    }
+  unsigned long long operator[](const std::string& name) {
+    REQUIRE(handles_.count(name) == 1);
+    return read(handles_[name]) - start_[name];
+  }
 
-private:
-    unsigned long long read(MPI_T_pvar_handle handle)
-    {
-        unsigned long long value = 0;
-        REQUIRE(MPI_T_pvar_read(session_, handle, &value) == MPI_SUCCESS);
-        return value;
-    }
+ private:
+  unsigned long long read(MPI_T_pvar_handle handle) {
+    unsigned long long value = 0;
+    REQUIRE(MPI_T_pvar_read(session_, handle, &value) == MPI_SUCCESS);
+    return value;
+  }
 
-    MPI_T_pvar_session session_{};
-    std::map<std::string, MPI_T_pvar_handle> handles_;
-    std::map<std::string, unsigned long long> start_;
+  MPI_T_pvar_session session_{};
+  std::map<std::string, MPI_T_pvar_handle> handles_;
+  std::map<std::string, unsigned long long> start_;
 };
 
 /// A communicator on which both sides have heard of each other: its own envelopes and streams.
 class Scene {
-public:
-    Scene()
-    {
-        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-        meet();
-    }
-    ~Scene() { MPI_Comm_free(&comm); }
-    Scene(const Scene&) = delete;
-    Scene& operator=(const Scene&) = delete;
+ public:
+  Scene() {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    meet();
+  }
+  ~Scene() { MPI_Comm_free(&comm); }
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
 
-    /// Both ranks come here and everything that was on the way has arrived.
-    void meet()
-    {
-        for (int turn = 0; turn < 3; ++turn) {
-            char out = 'x', in = 0;
-            MPI_Sendrecv(&out, 1, MPI_CHAR, partner(), 77, &in, 1, MPI_CHAR, partner(), 77, comm, MPI_STATUS_IGNORE);
-            poke(microseconds(delayed() ? 5000 : 300));
-        }
+  /// Both ranks come here and everything that was on the way has arrived.
+  void meet() {
+    for (int turn = 0; turn < 3; ++turn) {
+      char out = 'x', in = 0;
+      MPI_Sendrecv(&out, 1, MPI_CHAR, partner(), 77, &in, 1, MPI_CHAR, partner(), 77, comm,
+                   MPI_STATUS_IGNORE);
+      poke(microseconds(delayed() ? 5000 : 300));
     }
+  }
 
-    MPI_Comm comm{};
+  MPI_Comm comm{};
 };
 
 inline bool two_ranks() { return size() == 2; }
 
-#define TWO_RANKS_WITH_COUNTERS()                                                   \
-    if (!two_ranks()) return;                                                       \
-    if (Counters().any() == false) {                                                \
-        if (rank() == 0) std::fprintf(stderr, "  not applicable: other PML\n");     \
-        return;                                                                     \
-    }
+#define TWO_RANKS_WITH_COUNTERS()                                           \
+  if (!two_ranks()) return;                                                 \
+  if (Counters().any() == false) {                                          \
+    if (rank() == 0) std::fprintf(stderr, "  not applicable: other PML\n"); \
+    return;                                                                 \
+  }
 
 }  // namespace overlap::test

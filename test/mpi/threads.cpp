@@ -10,49 +10,49 @@ namespace {
 [[maybe_unused]] const bool multiple = (wanted_thread_level = MPI_THREAD_MULTIPLE, true);
 }
 
-TEST_CASE("Field: threads with their own tags")
-{
-    if (!paired()) return;
-    constexpr int threads = 4;
-    const int rounds = static_cast<int>(setting("OVERLAP_TEST_ROUNDS", 150));
-    std::atomic<int> wrong{0};
-    std::vector<std::thread> all;
-    for (int t = 0; t < threads; ++t) {
-        all.emplace_back([&, t] {
-            std::mt19937_64 random(static_cast<unsigned>(t));  // the same sizes on both sides
-            for (int round = 0; round < rounds; ++round) {
-                const std::size_t n = random() % 2 == 0 ? random() % 4000 : random() % 300000;
-                const std::uint64_t out_seed = rank() * 1000000 + t * 10000 + round, in_seed = partner() * 1000000 + t * 10000 + round;
-                const Bytes out = pattern(n, out_seed);
-                Bytes in = empty(n);
-                const int bytes = static_cast<int>(n);
-                MPI_Request requests[2];
-                int done = 0;
-                switch (round % 3) {
-                    case 0:
-                        MPI_Irecv(in.data(), bytes, MPI_BYTE, partner(), t, MPI_COMM_WORLD, &requests[0]);
-                        MPI_Isend(out.data(), bytes, MPI_BYTE, partner(), t, MPI_COMM_WORLD, &requests[1]);
-                        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-                        break;
-                    case 1:
-                        MPI_Isend(out.data(), bytes, MPI_BYTE, partner(), t, MPI_COMM_WORLD, &requests[1]);
-                        MPI_Irecv(in.data(), bytes, MPI_BYTE, partner(), t, MPI_COMM_WORLD, &requests[0]);
-                        while (done == 0) MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE);
-                        break;
-                    default: {
-                        MPI_Message message = MPI_MESSAGE_NULL;
-                        MPI_Status status{};
-                        MPI_Isend(out.data(), bytes, MPI_BYTE, partner(), t, MPI_COMM_WORLD, &requests[1]);
-                        MPI_Mprobe(partner(), t, MPI_COMM_WORLD, &message, &status);
-                        if (count_of(status) != bytes) ++wrong;
-                        MPI_Mrecv(in.data(), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
-                        MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
-                    }
-                }
-                if (!holds(in, n, in_seed)) ++wrong;
-            }
-        });
-    }
-    for (std::thread& thread : all) thread.join();
-    CHECK(wrong == 0);
+TEST_CASE("Field: threads with their own tags") {
+  if (!paired()) return;
+  constexpr int threads = 4;
+  const int rounds = static_cast<int>(setting("OVERLAP_TEST_ROUNDS", 150));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t) {
+    all.emplace_back([&, t] {
+      std::mt19937_64 random(static_cast<unsigned>(t));  // the same sizes on both sides
+      for (int round = 0; round < rounds; ++round) {
+        const std::size_t n = random() % 2 == 0 ? random() % 4000 : random() % 300000;
+        const std::uint64_t out_seed = rank() * 1000000 + t * 10000 + round,
+                            in_seed = partner() * 1000000 + t * 10000 + round;
+        const Bytes out = pattern(n, out_seed);
+        Bytes in = empty(n);
+        const int bytes = static_cast<int>(n);
+        MPI_Request requests[2];
+        int done = 0;
+        switch (round % 3) {
+          case 0:
+            MPI_Irecv(in.data(), bytes, MPI_BYTE, partner(), t, MPI_COMM_WORLD, &requests[0]);
+            MPI_Isend(out.data(), bytes, MPI_BYTE, partner(), t, MPI_COMM_WORLD, &requests[1]);
+            MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+            break;
+          case 1:
+            MPI_Isend(out.data(), bytes, MPI_BYTE, partner(), t, MPI_COMM_WORLD, &requests[1]);
+            MPI_Irecv(in.data(), bytes, MPI_BYTE, partner(), t, MPI_COMM_WORLD, &requests[0]);
+            while (done == 0) MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE);
+            break;
+          default: {
+            MPI_Message message = MPI_MESSAGE_NULL;
+            MPI_Status status{};
+            MPI_Isend(out.data(), bytes, MPI_BYTE, partner(), t, MPI_COMM_WORLD, &requests[1]);
+            MPI_Mprobe(partner(), t, MPI_COMM_WORLD, &message, &status);
+            if (count_of(status) != bytes) ++wrong;
+            MPI_Mrecv(in.data(), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+            MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+          }
+        }
+        if (!holds(in, n, in_seed)) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : all) thread.join();
+  CHECK(wrong == 0);
 }

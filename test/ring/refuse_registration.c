@@ -6,12 +6,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int msync(void *address, size_t length, int flags)
-{
-    const int own = length == 100 * 2048 || length == 32 * 8192 || length == 128 * 8192;
-    if (length >= 60000 && !own) {
-        errno = ENOMEM;
-        return -1;
-    }
-    return (int)syscall(SYS_msync, address, length, flags);
+int msync(void* address, size_t length, int flags) {
+  const int own = length == 100 * 2048 || length == 32 * 8192 || length == 128 * 8192;
+  if (length >= 60000 && !own) {
+    errno = ENOMEM;
+    return -1;
+  }
+  return (int)syscall(SYS_msync, address, length, flags);
 }

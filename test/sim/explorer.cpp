@@ -30,11 +30,11 @@ struct Option {
     deliver_chained,  ///< a DONE behind its data: no order to other messages, whatever the network keeps
     post,             ///< the last piece of a stalled transfer
     move,             ///< the data of a transfer with a chained DONE; its poster does not know yet
-    finish,           ///< the poster learns of the end; without a chained DONE the data moves at this time too
+    finish,  ///< the poster learns of the end; without a chained DONE the data moves at this time too
   };
   What what = What::call;
-  int rank = 0;          ///< whose call, or who receives, or whose transfer
-  std::size_t index = 0; ///< message or transfer in its list
+  int rank = 0;           ///< whose call, or who receives, or whose transfer
+  std::size_t index = 0;  ///< message or transfer in its list
 };
 
 class World final : public Network {
@@ -43,30 +43,34 @@ class World final : public Network {
     Config config = test.config;
     config.hazard_policy = test.policy;
     for (int rank = 0; rank < 2; ++rank) {
-      processes_[rank].emplace(*this, rank, 2, config, test.transport, test.fault, test.incarnation);
+      processes_[rank].emplace(*this, rank, 2, config, test.transport, test.fault,
+                               test.incarnation);
     }
   }
 
   void options(std::vector<Option>& out) const {
     out.clear();
     for (int rank = 0; rank < 2; ++rank) {
-      if (next_call_[rank] < test_.programs[rank].size()) out.push_back({Option::What::call, rank, 0});
+      if (next_call_[rank] < test_.programs[rank].size())
+        out.push_back({Option::What::call, rank, 0});
     }
     for (int to = 0; to < 2; ++to) {
       bool seen[3] = {};
       for (std::size_t i = 0; i < in_flight_[to].size(); ++i) {
         const auto stream = static_cast<std::size_t>(in_flight_[to][i].message.stream());
-        const bool blocked = test_.order == Order::kept ? i > 0 : test_.order == Order::streams && seen[stream];
+        const bool blocked =
+            test_.order == Order::kept ? i > 0 : test_.order == Order::streams && seen[stream];
         seen[stream] = true;
         if (!blocked) out.push_back({Option::What::deliver, to, i});
       }
     }
     for (int to = 0; to < 2; ++to) {
-      for (std::size_t i = 0; i < chained_[to].size(); ++i) out.push_back({Option::What::deliver_chained, to, i});
+      for (std::size_t i = 0; i < chained_[to].size(); ++i)
+        out.push_back({Option::What::deliver_chained, to, i});
     }
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       const Running& running = jobs_[i];
-      const auto what = running.job.stalled                               ? Option::What::post
+      const auto what = running.job.stalled                                ? Option::What::post
                         : running.job.chained.empty() || running.has_moved ? Option::What::finish
                                                                            : Option::What::move;
       out.push_back({what, running.job.rank, i});
@@ -187,16 +191,21 @@ class World final : public Network {
     Process& self = process(rank);
     switch (call.what) {
       case Call::What::send:
-        self.isend(1 - rank, call.tag, call.bytes, call.mode, 100 * rank + static_cast<int>(number) + 1);
+        self.isend(1 - rank, call.tag, call.bytes, call.mode,
+                   100 * rank + static_cast<int>(number) + 1);
         break;
       case Call::What::receive: {
-        Receive& made = self.irecv(call.from == any_source ? any_source : 1 - rank, call.tag, call.bytes, call.speculate);
+        Receive& made = self.irecv(call.from == any_source ? any_source : 1 - rank, call.tag,
+                                   call.bytes, call.speculate);
         by_call_[rank].push_back(&made);
         break;
       }
-      case Call::What::cancel: self.cancel(*by_call_[rank][static_cast<std::size_t>(call.which)]); break;
+      case Call::What::cancel:
+        self.cancel(*by_call_[rank][static_cast<std::size_t>(call.which)]);
+        break;
       case Call::What::improbe:
-        if (Receive* made = self.improbe_and_receive(1 - rank, call.tag, call.bytes)) by_call_[rank].push_back(made);
+        if (Receive* made = self.improbe_and_receive(1 - rank, call.tag, call.bytes))
+          by_call_[rank].push_back(made);
         break;
     }
   }
@@ -230,20 +239,26 @@ void World::check_matching(int sender, bool broken) {
     // A matched probe has become a receive of the message's own envelope; MPI's choice is the same.
     while (i < unmatched.size() && receive.tag != any_tag && receive.tag != unmatched[i]->tag) ++i;
     if (i == unmatched.size()) {
-      if (receive.complete) throw Violation("a receive got a message that MPI gives to nobody or to another receive");
+      if (receive.complete)
+        throw Violation("a receive got a message that MPI gives to nobody or to another receive");
       ++open_receives;
       continue;
     }
     const Send& send = *unmatched[i];
     unmatched.erase(unmatched.begin() + static_cast<std::ptrdiff_t>(i));
     if (broken && !receive.complete) continue;
-    if (!receive.complete) throw Violation("deadlock: receive " + std::to_string(receive.index) + " never completed");
-    if (!broken && !send.complete) throw Violation("deadlock: send " + std::to_string(send.id) + " never completed");
-    if (receive.matched_source != sender || receive.matched_tag != send.tag || receive.length_bytes != send.data.size()) {
-      throw Violation("receive " + std::to_string(receive.index) + " reports another message than MPI gives it");
+    if (!receive.complete)
+      throw Violation("deadlock: receive " + std::to_string(receive.index) + " never completed");
+    if (!broken && !send.complete)
+      throw Violation("deadlock: send " + std::to_string(send.id) + " never completed");
+    if (receive.matched_source != sender || receive.matched_tag != send.tag ||
+        receive.length_bytes != send.data.size()) {
+      throw Violation("receive " + std::to_string(receive.index) +
+                      " reports another message than MPI gives it");
     }
     for (std::size_t b = 0; b < receive.take_bytes(); ++b) {
-      if (receive.buffer[b] != send.data[b]) throw Violation("receive " + std::to_string(receive.index) + " has wrong bytes");
+      if (receive.buffer[b] != send.data[b])
+        throw Violation("receive " + std::to_string(receive.index) + " has wrong bytes");
     }
   }
   if (broken) return;
@@ -253,21 +268,26 @@ void World::check_matching(int sender, bool broken) {
     if (send->complete) throw Violation("a send completed that nobody has received");
     ++open_sends;
   }
-  if (from.protocol().open_handles() > open_sends + (from.comm().posted_count)) throw Violation("handles left over at the sender");
+  if (from.protocol().open_handles() > open_sends + (from.comm().posted_count))
+    throw Violation("handles left over at the sender");
   if (to.protocol().open_handles() > open_receives + (to.sends().empty() ? 0 : to.sends().size())) {
     throw Violation("handles left over at the receiver");
   }
   if (to.comm().posted_count != open_receives) throw Violation("posted receives left over");
-  if (to.comm().unexpected_count != unmatched.size()) throw Violation("unexpected messages left over");
+  if (to.comm().unexpected_count != unmatched.size())
+    throw Violation("unexpected messages left over");
   Peer& peer = from.comm().peer(1 - sender);
   if (peer.kept_rtrs > open_receives) throw Violation("RTRs left over that no receive stands for");
-  if (!peer.forward_stash.empty() || !peer.reverse_stash.empty()) throw Violation("messages left in a stash");
+  if (!peer.forward_stash.empty() || !peer.reverse_stash.empty())
+    throw Violation("messages left in a stash");
   if (!unmatched.empty()) return;
   for (const Send& send : from.sends()) {
     const SendEnvelope* envelope = peer.send_envelopes.find(send.tag);
     if (envelope == nullptr) continue;
-    if (envelope->phase == SendEnvelope::Phase::draining) throw Violation("a stop-RTR is never answered");
-    if (envelope->phase == SendEnvelope::Phase::open && !envelope->eager_flag && envelope->awaiting_rtrs != 0) {
+    if (envelope->phase == SendEnvelope::Phase::draining)
+      throw Violation("a stop-RTR is never answered");
+    if (envelope->phase == SendEnvelope::Phase::open && !envelope->eager_flag &&
+        envelope->awaiting_rtrs != 0) {
       throw Violation("an RTS is never answered by RTR or RTS-ACK");
     }
   }
@@ -320,7 +340,9 @@ Call receive_call(int tag, std::size_t bytes, int from, bool speculate) {
 
 Call eager(int tag) { return {Call::What::send, tag, 2, SendMode::eager}; }
 Call synchronous(int tag) { return {Call::What::send, tag, 2, SendMode::eager_sync}; }
-Call rendezvous(int tag, std::size_t bytes) { return {Call::What::send, tag, bytes, SendMode::rendezvous}; }
+Call rendezvous(int tag, std::size_t bytes) {
+  return {Call::What::send, tag, bytes, SendMode::rendezvous};
+}
 Call receive_large(int tag, std::size_t bytes) { return receive_call(tag, bytes, 0, true); }
 Call receive_small(int tag, std::size_t bytes) { return receive_call(tag, bytes, 0, false); }
 Call receive_any_source(int tag) { return receive_call(tag, 4, any_source, true); }
@@ -366,7 +388,8 @@ Verdict explore(const Case& test, std::uint64_t states_max) {
         if (options.empty()) {
           world.check_end();
           ++verdict.ends;
-          for (int rank = 0; rank < 2; ++rank) add(verdict.counters[rank], world.process(rank).counters());
+          for (int rank = 0; rank < 2; ++rank)
+            add(verdict.counters[rank], world.process(rank).counters());
           break;
         }
         if (depth == path.size()) path.push_back({0, static_cast<std::uint32_t>(options.size())});
@@ -411,19 +434,23 @@ std::string describe(const Case& test) {
   static const char* const orders[] = {"kept", "per stream", "none"};
   std::string text = test.policy == HazardPolicy::eager_flag ? "eager_flag" : "envelope_sequence";
   text += std::string(test.transport.reads ? ", reads" : ", no reads") + ", writes " +
-          writes[static_cast<std::size_t>(test.transport.write)] + ", DONE " + chains[static_cast<std::size_t>(test.transport.chain)] + ", order " +
+          writes[static_cast<std::size_t>(test.transport.write)] + ", DONE " +
+          chains[static_cast<std::size_t>(test.transport.chain)] + ", order " +
           orders[static_cast<std::size_t>(test.order)];
   for (int rank = 0; rank < 2; ++rank) {
     text += rank == 0 ? "; P0:" : "; P1:";
     for (const Call& call : test.programs[rank]) {
       switch (call.what) {
-        case Call::What::send: text += std::string(" ") + modes[static_cast<std::size_t>(call.mode)]; break;
+        case Call::What::send:
+          text += std::string(" ") + modes[static_cast<std::size_t>(call.mode)];
+          break;
         case Call::What::receive: text += call.speculate ? " receive(rtr)" : " receive"; break;
         case Call::What::cancel: text += " cancel#" + std::to_string(call.which); break;
         case Call::What::improbe: text += " improbe"; break;
       }
       if (call.what == Call::What::receive && call.from == any_source) text += " from any";
-      if (call.what != Call::What::cancel) text += " tag " + std::to_string(call.tag) + " x" + std::to_string(call.bytes);
+      if (call.what != Call::What::cancel)
+        text += " tag " + std::to_string(call.tag) + " x" + std::to_string(call.bytes);
     }
   }
   return text;

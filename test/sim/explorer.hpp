@@ -19,11 +19,11 @@ struct Call {
   enum class What : std::uint8_t { send, receive, cancel, improbe };
   What what = What::send;
   int tag = 5;
-  std::size_t bytes = 0;        ///< message, or capacity of the buffer
+  std::size_t bytes = 0;  ///< message, or capacity of the buffer
   SendMode mode = SendMode::eager;
-  int from = 0;                 ///< receive, improbe: source
+  int from = 0;  ///< receive, improbe: source
   bool speculate = false;
-  int which = 0;                ///< cancel: of this process's posted receives, in order
+  int which = 0;  ///< cancel: of this process's posted receives, in order
 };
 
 [[nodiscard]] Call eager(int tag = 5);
@@ -42,9 +42,9 @@ using Program = std::vector<Call>;
 
 /// How far the network keeps the order of what one process sends to the other.
 enum class Order : std::uint8_t {
-  kept,       ///< one queue per direction
-  streams,    ///< forward, reverse and targeted messages each in order; they overtake each other
-  none,       ///< anything overtakes anything
+  kept,     ///< one queue per direction
+  streams,  ///< forward, reverse and targeted messages each in order; they overtake each other
+  none,     ///< anything overtakes anything
 };
 
 struct Case {
@@ -53,18 +53,18 @@ struct Case {
   Transport transport;
   Order order = Order::kept;
   Fault fault = Fault::none;
-  Config config;                  ///< hazard_policy is overwritten by `policy`
+  Config config;  ///< hazard_policy is overwritten by `policy`
   std::uint16_t incarnation = 0;
 };
 
 struct Verdict {
-  std::string violation;      ///< empty: holds
-  std::string story;          ///< the choices that led to the violation
+  std::string violation;  ///< empty: holds
+  std::string story;      ///< the choices that led to the violation
   std::uint64_t states = 0;
-  std::uint64_t steps = 0;    ///< executed, replays included
-  std::uint64_t ends = 0;     ///< end states reached
-  std::uint64_t breaks = 0;   ///< and ends of the job by Action::Kind::break_off
-  Counters counters[2];       ///< sums over all end states
+  std::uint64_t steps = 0;   ///< executed, replays included
+  std::uint64_t ends = 0;    ///< end states reached
+  std::uint64_t breaks = 0;  ///< and ends of the job by Action::Kind::break_off
+  Counters counters[2];      ///< sums over all end states
 
   [[nodiscard]] bool holds() const noexcept { return violation.empty(); }
 };

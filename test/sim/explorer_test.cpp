@@ -14,11 +14,14 @@ using namespace overlap::speculative::sim;
 
 namespace {
 
-constexpr HazardPolicy both_policies[] = {HazardPolicy::envelope_sequence, HazardPolicy::eager_flag};
+constexpr HazardPolicy both_policies[] = {HazardPolicy::envelope_sequence,
+                                          HazardPolicy::eager_flag};
 constexpr Order all_orders[] = {Order::kept, Order::streams, Order::none};
-constexpr Transport::Write all_writes[] = {Transport::Write::at_once, Transport::Write::later, Transport::Write::refused,
-                                           Transport::Write::fails_later, Transport::Write::none};
-constexpr Transport::Chain both_chains[] = {Transport::Chain::at_once, Transport::Chain::after_stall};
+constexpr Transport::Write all_writes[] = {Transport::Write::at_once, Transport::Write::later,
+                                           Transport::Write::refused, Transport::Write::fails_later,
+                                           Transport::Write::none};
+constexpr Transport::Chain both_chains[] = {Transport::Chain::at_once,
+                                            Transport::Chain::after_stall};
 
 // A sanitizer's build takes ten times as long, and looks for other faults: it takes fewer cases.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -47,9 +50,11 @@ struct Tally {
 
   explicit Tally(const char* name) : what(name) {}
   ~Tally() {
-    std::printf("%s: %llu cases, %llu states, %llu end states, %llu RTRs used, %llu DONEs chained\n", what,
-                static_cast<unsigned long long>(cases), static_cast<unsigned long long>(states), static_cast<unsigned long long>(ends),
-                static_cast<unsigned long long>(used), static_cast<unsigned long long>(chained));
+    std::printf(
+        "%s: %llu cases, %llu states, %llu end states, %llu RTRs used, %llu DONEs chained\n", what,
+        static_cast<unsigned long long>(cases), static_cast<unsigned long long>(states),
+        static_cast<unsigned long long>(ends), static_cast<unsigned long long>(used),
+        static_cast<unsigned long long>(chained));
     std::fflush(stdout);
   }
   void must_hold(const Case& test) {
@@ -73,12 +78,14 @@ const Calls& kinds_of_send() {
 }
 const Calls& kinds_of_receive() {
   // Exact prediction, oversized buffer (mispredicts an eager message), too small a buffer, predicts eager, wildcards.
-  static const Calls kinds{receive_large(5, 6), receive_large(5, 3), receive_small(), receive_any_source(), receive_any_tag()};
+  static const Calls kinds{receive_large(5, 6), receive_large(5, 3), receive_small(),
+                           receive_any_source(), receive_any_tag()};
   return kinds;
 }
 
 /// All programs of `length` calls out of `kinds`.
-void for_each_program(const Calls& kinds, std::size_t length, const std::function<void(const Program&)>& visit) {
+void for_each_program(const Calls& kinds, std::size_t length,
+                      const std::function<void(const Program&)>& visit) {
   std::vector<std::size_t> digits(length, 0);
   Program program(length);
   while (true) {
@@ -100,7 +107,9 @@ Case make_case(HazardPolicy policy, Program sends, Program receives) {
 
 }  // namespace
 
-TEST_CASE("Explorer: every 2 sends x 2 receives, every transport, every order of the network (P1.2, P1.3, P1.6 to P1.10)") {
+TEST_CASE(
+    "Explorer: every 2 sends x 2 receives, every transport, every order of the network (P1.2, "
+    "P1.3, P1.6 to P1.10)") {
   Tally tally("2 x 2");
   std::uint64_t number = 0;
   for (const HazardPolicy policy : both_policies) {
@@ -189,7 +198,9 @@ TEST_CASE("Explorer: a receive is cancelled at any moment (P1.6, P1.7)") {
       for (const Transport::Write write : all_writes) {
         for (const Program& received : receives) {
           for_each_program({eager(), rendezvous()}, 2, [&](const Program& sends) {
-            if (!long_grade() && (order == Order::none ? received.size() > 2 : !chosen(++number, 7))) return;
+            if (!long_grade() &&
+                (order == Order::none ? received.size() > 2 : !chosen(++number, 7)))
+              return;
             Case test = make_case(policy, sends, received);
             test.order = order;
             test.transport.write = write;
@@ -227,22 +238,25 @@ TEST_CASE("Explorer: two tags, so that messages of one envelope pass those of an
   std::uint64_t number = 0;
   for (const HazardPolicy policy : both_policies) {
     for_each_program({eager(5), rendezvous(5), rendezvous(6)}, 3, [&](const Program& sends) {
-      for_each_program({receive_large(5), receive_large(6), receive_any_tag()}, 3, [&](const Program& receives) {
-        if (!long_grade() && !chosen(++number, 41)) return;
-        Case test = make_case(policy, sends, receives);
-        test.transport.write = Transport::Write::at_once;
-        tally.must_hold(test);
-      });
+      for_each_program({receive_large(5), receive_large(6), receive_any_tag()}, 3,
+                       [&](const Program& receives) {
+                         if (!long_grade() && !chosen(++number, 41)) return;
+                         Case test = make_case(policy, sends, receives);
+                         test.transport.write = Transport::Write::at_once;
+                         tally.must_hold(test);
+                       });
     });
   }
 }
 
-TEST_CASE("Explorer: both directions at once, one communicator that is not the first of its context") {
+TEST_CASE(
+    "Explorer: both directions at once, one communicator that is not the first of its context") {
   Tally tally("both directions");
   for (const HazardPolicy policy : both_policies) {
     for (const Call& sent : kinds_of_send()) {
       for (const Call& received : kinds_of_receive()) {
-        Case test = make_case(policy, {receive_large(5, 6), sent, rendezvous()}, {received, rendezvous()});
+        Case test =
+            make_case(policy, {receive_large(5, 6), sent, rendezvous()}, {received, rendezvous()});
         test.transport.write = Transport::Write::at_once;
         test.incarnation = 9;
         tally.must_hold(test);
@@ -251,7 +265,9 @@ TEST_CASE("Explorer: both directions at once, one communicator that is not the f
   }
 }
 
-TEST_CASE("Explorer: the sender stops and resumes, the receiver mutes itself, the envelopes are forgotten (P1.8, P1.9, P1.11)") {
+TEST_CASE(
+    "Explorer: the sender stops and resumes, the receiver mutes itself, the envelopes are "
+    "forgotten (P1.8, P1.9, P1.11)") {
   Tally tally("adaptation");
   std::uint64_t number = 0;
   for (const HazardPolicy policy : both_policies) {
@@ -259,7 +275,9 @@ TEST_CASE("Explorer: the sender stops and resumes, the receiver mutes itself, th
       for (const std::size_t envelopes_max : {std::size_t{1}, std::size_t{1024}}) {
         for (const bool small_ahead : {false, true}) {
           if (!long_grade() && !chosen(++number, 5)) continue;
-          Case test = make_case(policy, sends, {small_ahead ? receive_large(6) : receive_large(5), receive_large(5), receive_large(5)});
+          Case test = make_case(policy, sends,
+                                {small_ahead ? receive_large(6) : receive_large(5),
+                                 receive_large(5), receive_large(5)});
           test.config.mispredictions_max = 1;
           test.config.adaptation.min_sample_rtrs = 1;
           test.config.adaptation.resume_interval_rts = 1;
@@ -277,7 +295,8 @@ TEST_CASE("Explorer: empty messages by rendezvous (P1.10)") {
   for (const HazardPolicy policy : both_policies) {
     for (const Transport::Write write : all_writes) {
       for (const bool reads : {true, false}) {
-        Case test = make_case(policy, {rendezvous(5, 0), rendezvous(5, 4), rendezvous(5, 0)}, {receive_large(), receive_large(), receive_large(5, 0)});
+        Case test = make_case(policy, {rendezvous(5, 0), rendezvous(5, 4), rendezvous(5, 0)},
+                              {receive_large(), receive_large(), receive_large(5, 0)});
         test.transport = {reads, write, 4};
         tally.must_hold(test);
       }
@@ -309,7 +328,9 @@ TEST_CASE("Explorer: DONE chained behind the data, every 2 sends x 2 receives (P
   CHECK(tally.breaks == 0);
 }
 
-TEST_CASE("Explorer: DONE chained behind the data, 3 sends x 3 receives, cancels, both directions (P1.2, P1.3, P1.6, P1.7)") {
+TEST_CASE(
+    "Explorer: DONE chained behind the data, 3 sends x 3 receives, cancels, both directions (P1.2, "
+    "P1.3, P1.6, P1.7)") {
   Tally tally("chained 3 x 3");
   std::uint64_t number = 0;
   for (const HazardPolicy policy : both_policies) {
@@ -321,12 +342,14 @@ TEST_CASE("Explorer: DONE chained behind the data, 3 sends x 3 receives, cancels
         tally.must_hold(test);
       };
       for_each_program({eager(), rendezvous()}, 3, [&](const Program& sends) {
-        for_each_program({receive_large(5, 6), receive_small(), receive_any_tag()}, 3, [&](const Program& receives) {
-          // Each chained transfer has four steps that others fall between: three of them take minutes.
-          const bool large = sends[0].mode == sends[1].mode && sends[1].mode == sends[2].mode;
-          if (!long_grade() && (large || !chosen(++number, 61))) return;
-          run(sends, receives, Order::kept);
-        });
+        for_each_program({receive_large(5, 6), receive_small(), receive_any_tag()}, 3,
+                         [&](const Program& receives) {
+                           // Each chained transfer has four steps that others fall between: three of them take minutes.
+                           const bool large =
+                               sends[0].mode == sends[1].mode && sends[1].mode == sends[2].mode;
+                           if (!long_grade() && (large || !chosen(++number, 61))) return;
+                           run(sends, receives, Order::kept);
+                         });
       });
       for (const Order order : all_orders) {
         if (!long_grade() && order != Order::kept) continue;
@@ -341,12 +364,15 @@ TEST_CASE("Explorer: DONE chained behind the data, 3 sends x 3 receives, cancels
   CHECK(tally.chained > 0);
 }
 
-TEST_CASE("Explorer: a write that fails with DONE behind it ends the job, and nothing has completed by it (P1.3)") {
+TEST_CASE(
+    "Explorer: a write that fails with DONE behind it ends the job, and nothing has completed by "
+    "it (P1.3)") {
   Tally tally("chained and failing");
   for (const HazardPolicy policy : both_policies) {
     for (const Transport::Chain chain : both_chains) {
       for (const bool reads : {true, false}) {
-        Case test = make_case(policy, {rendezvous(), eager(), rendezvous()}, {receive_large(), receive_large(), receive_large()});
+        Case test = make_case(policy, {rendezvous(), eager(), rendezvous()},
+                              {receive_large(), receive_large(), receive_large()});
         test.transport = {reads, Transport::Write::fails_later, 4, chain};
         tally.must_hold(test);
       }
@@ -376,18 +402,68 @@ TEST_CASE("Explorer: planted faults are noticed") {
   const Transport chained{.chain = Transport::Chain::at_once};
   const Transport chained_writes{.reads = false, .chain = Transport::Chain::at_once};
   const std::vector<Planted> faults{
-      {"no RTR-ACK (P1.6)", Fault::no_rtr_ack, by_number, {rendezvous(), rendezvous()}, {receive_large(), receive_large()}},
-      {"no RTR-ACK (P1.6), paper's policy", Fault::no_rtr_ack, by_flag, {rendezvous(), rendezvous()}, {receive_large(), receive_large()}},
-      {"no RTS-ACK (P1.6)", Fault::no_rts_ack, by_flag, {rendezvous(), rendezvous()}, {receive_large(), receive_large()}},
-      {"RTR behind a wildcard (P1.7)", Fault::rtr_behind_wildcard, by_number, {rendezvous(), rendezvous()}, {receive_any_tag(), receive_large()}},
-      {"RTR behind a wildcard (P1.7), paper's policy", Fault::rtr_behind_wildcard, by_flag, {rendezvous(), rendezvous()}, {receive_any_tag(), receive_large()}},
-      {"Eager-flag never set (P1.8)", Fault::eager_flag_never_set, by_flag, {eager(), rendezvous()}, {receive_large(), receive_large()}},
-      {"eager message not counted (P1.8)", Fault::eager_flag_never_set, by_number, {eager(), rendezvous()}, {receive_large(), receive_large()}},
-      {"stop-RTR lost (P1.8)", Fault::stop_rtr_lost, by_flag, {eager(), rendezvous()}, {receive_large(), receive_large()}},
-      {"REVOKE not awaited (P1.7)", Fault::revoke_not_awaited, by_number, {rendezvous()}, {receive_large(), cancel(0)}},
-      {"late RTR taken for a new one (P1.8)", Fault::late_rtr_taken_for_new, by_number, {eager(), rendezvous()}, {receive_large(), receive_large()}},
-      {"chained DONE before its write (P1.3)", Fault::chained_ahead, by_number, {rendezvous()}, {receive_large()}, chained_writes},
-      {"chained DONE before its read (P1.2)", Fault::chained_ahead, by_flag, {rendezvous()}, {receive_large()}, chained},
+      {"no RTR-ACK (P1.6)",
+       Fault::no_rtr_ack,
+       by_number,
+       {rendezvous(), rendezvous()},
+       {receive_large(), receive_large()}},
+      {"no RTR-ACK (P1.6), paper's policy",
+       Fault::no_rtr_ack,
+       by_flag,
+       {rendezvous(), rendezvous()},
+       {receive_large(), receive_large()}},
+      {"no RTS-ACK (P1.6)",
+       Fault::no_rts_ack,
+       by_flag,
+       {rendezvous(), rendezvous()},
+       {receive_large(), receive_large()}},
+      {"RTR behind a wildcard (P1.7)",
+       Fault::rtr_behind_wildcard,
+       by_number,
+       {rendezvous(), rendezvous()},
+       {receive_any_tag(), receive_large()}},
+      {"RTR behind a wildcard (P1.7), paper's policy",
+       Fault::rtr_behind_wildcard,
+       by_flag,
+       {rendezvous(), rendezvous()},
+       {receive_any_tag(), receive_large()}},
+      {"Eager-flag never set (P1.8)",
+       Fault::eager_flag_never_set,
+       by_flag,
+       {eager(), rendezvous()},
+       {receive_large(), receive_large()}},
+      {"eager message not counted (P1.8)",
+       Fault::eager_flag_never_set,
+       by_number,
+       {eager(), rendezvous()},
+       {receive_large(), receive_large()}},
+      {"stop-RTR lost (P1.8)",
+       Fault::stop_rtr_lost,
+       by_flag,
+       {eager(), rendezvous()},
+       {receive_large(), receive_large()}},
+      {"REVOKE not awaited (P1.7)",
+       Fault::revoke_not_awaited,
+       by_number,
+       {rendezvous()},
+       {receive_large(), cancel(0)}},
+      {"late RTR taken for a new one (P1.8)",
+       Fault::late_rtr_taken_for_new,
+       by_number,
+       {eager(), rendezvous()},
+       {receive_large(), receive_large()}},
+      {"chained DONE before its write (P1.3)",
+       Fault::chained_ahead,
+       by_number,
+       {rendezvous()},
+       {receive_large()},
+       chained_writes},
+      {"chained DONE before its read (P1.2)",
+       Fault::chained_ahead,
+       by_flag,
+       {rendezvous()},
+       {receive_large()},
+       chained},
   };
   for (const Planted& planted : faults) {
     CAPTURE(planted.name);
@@ -397,6 +473,7 @@ TEST_CASE("Explorer: planted faults are noticed") {
     test.fault = planted.fault;
     const Verdict verdict = explore(test);
     CHECK_FALSE(verdict.holds());
-    std::printf("planted: %-45s -> %s\n", planted.name, verdict.holds() ? "NOT NOTICED" : verdict.violation.c_str());
+    std::printf("planted: %-45s -> %s\n", planted.name,
+                verdict.holds() ? "NOT NOTICED" : verdict.violation.c_str());
   }
 }

@@ -9,19 +9,27 @@ namespace overlap::speculative::sim {
 
 class Pair final : public Network {
  public:
-  explicit Pair(HazardPolicy policy, Config config = {}, Transport transport = {}, std::uint16_t incarnation = 0) {
+  explicit Pair(HazardPolicy policy, Config config = {}, Transport transport = {},
+                std::uint16_t incarnation = 0) {
     config.hazard_policy = policy;
-    for (int rank = 0; rank < 2; ++rank) processes_[rank].emplace(*this, rank, 2, config, transport, Fault::none, incarnation);
+    for (int rank = 0; rank < 2; ++rank)
+      processes_[rank].emplace(*this, rank, 2, config, transport, Fault::none, incarnation);
   }
 
   Process& sender() { return *processes_[0]; }
   Process& receiver() { return *processes_[1]; }
 
-  Send& send(SendMode mode, std::size_t length_bytes, int tag = 5) { return sender().isend(1, tag, length_bytes, mode, ++last_id_); }
-  Send& rendezvous(std::size_t length_bytes = 6) { return send(SendMode::rendezvous, length_bytes); }
+  Send& send(SendMode mode, std::size_t length_bytes, int tag = 5) {
+    return sender().isend(1, tag, length_bytes, mode, ++last_id_);
+  }
+  Send& rendezvous(std::size_t length_bytes = 6) {
+    return send(SendMode::rendezvous, length_bytes);
+  }
   Send& eager() { return send(SendMode::eager, 2); }
   /// Predicts rendezvous.
-  Receive& receive_large(std::size_t capacity_bytes = 6, int tag = 5) { return receiver().irecv(0, tag, capacity_bytes, true); }
+  Receive& receive_large(std::size_t capacity_bytes = 6, int tag = 5) {
+    return receiver().irecv(0, tag, capacity_bytes, true);
+  }
   Receive& receive_small() { return receiver().irecv(0, 5, 2, false); }
 
   /// Deliver the oldest message of this kind that is on its way. @returns  false when there is none
@@ -106,7 +114,9 @@ class Pair final : public Network {
 
 /// Did this receive get exactly that message?
 [[nodiscard]] inline bool got(const Receive& receive, const Send& send) {
-  if (!receive.complete || receive.length_bytes != send.data.size() || receive.matched_tag != send.tag) return false;
+  if (!receive.complete || receive.length_bytes != send.data.size() ||
+      receive.matched_tag != send.tag)
+    return false;
   for (std::size_t i = 0; i < receive.take_bytes(); ++i) {
     if (receive.buffer[i] != send.data[i]) return false;
   }

@@ -23,7 +23,8 @@ std::vector<std::byte> bytes_of(const Header& header, std::span<const std::byte>
   return bytes;
 }
 
-std::vector<std::byte> with_memory(const Action& action, const void* memory, Key key, bool accessible) {
+std::vector<std::byte> with_memory(const Action& action, const void* memory, Key key,
+                                   bool accessible) {
   std::vector<std::byte> bytes(action.header.begin(), action.header.begin() + action.header_bytes);
   const auto describe = [&](auto header, std::uint16_t& key_bytes, std::uint8_t& flags) {
     (void)header;
@@ -63,7 +64,8 @@ std::vector<std::byte> with_memory(const Action& action, const void* memory, Key
 
 Key key_of(const RemoteMemory& memory) {
   Key key{};
-  if (!memory.accessible || memory.key_bytes != sizeof key) throw Violation("a transfer without a key");
+  if (!memory.accessible || memory.key_bytes != sizeof key)
+    throw Violation("a transfer without a key");
   std::memcpy(&key, memory.key.data(), sizeof key);
   return key;
 }
@@ -75,10 +77,15 @@ Stream stream_of(Kind kind) noexcept {
   return is_reverse(kind) ? Stream::reverse : Stream::targeted;
 }
 
-Process::Process(Network& network, int rank, int size, const Config& config, const Transport& transport, Fault fault,
-                 std::uint16_t incarnation)
-    : network_(network), rank_(rank), transport_(transport), fault_(fault), protocol_(config, *this, counters_),
-      comm_(std::make_unique<Communicator>(std::uint16_t{7}, rank, static_cast<std::size_t>(size), incarnation)) {
+Process::Process(Network& network, int rank, int size, const Config& config,
+                 const Transport& transport, Fault fault, std::uint16_t incarnation)
+    : network_(network),
+      rank_(rank),
+      transport_(transport),
+      fault_(fault),
+      protocol_(config, *this, counters_),
+      comm_(std::make_unique<Communicator>(std::uint16_t{7}, rank, static_cast<std::size_t>(size),
+                                           incarnation)) {
   comm_->watch_every_eager = protocol_.watches_every_eager();
 }
 
@@ -104,7 +111,12 @@ Send& Process::isend(int to, int tag, std::size_t length_bytes, SendMode mode, i
   if (fault_ == Fault::eager_flag_never_set) peer.watch_eager = false;
   switch (mode) {
     case SendMode::eager: {
-      const SequencedHeader head{kind_version(Kind::eager), 0, comm_->context, rank_, tag, protocol_.eager_sequence(peer, tag),
+      const SequencedHeader head{kind_version(Kind::eager),
+                                 0,
+                                 comm_->context,
+                                 rank_,
+                                 tag,
+                                 protocol_.eager_sequence(peer, tag),
                                  comm_->incarnation};
       network_.transmit({rank_, to, id, 0, bytes_of(head, send.data)});
       send.complete = true;
@@ -113,7 +125,12 @@ Send& Process::isend(int to, int tag, std::size_t length_bytes, SendMode mode, i
     }
     case SendMode::eager_sync: {
       EagerSyncHeader header{};
-      header.head = {kind_version(Kind::eager_sync), 0, comm_->context, rank_, tag, protocol_.eager_sequence(peer, tag),
+      header.head = {kind_version(Kind::eager_sync),
+                     0,
+                     comm_->context,
+                     rank_,
+                     tag,
+                     protocol_.eager_sequence(peer, tag),
                      comm_->incarnation};
       header.send = protocol_.await_sync(send);
       network_.transmit({rank_, to, id, 0, bytes_of(header, send.data)});
@@ -151,7 +168,8 @@ Receive& Process::irecv(int from, int tag, std::size_t capacity_bytes, bool spec
 
 void Process::cancel(Receive& receive) {
   protocol_.cancel(*comm_, receive);
-  if (fault_ == Fault::revoke_not_awaited && receive.state == ReceiveState::revoking) receive.owned_by_user = true;
+  if (fault_ == Fault::revoke_not_awaited && receive.state == ReceiveState::revoking)
+    receive.owned_by_user = true;
   perform_actions();
 }
 
@@ -212,11 +230,14 @@ void Process::deliver(const Message& message) {
     changed.bytes[1] &= ~static_cast<std::byte>(flag::hazard_stop);
     bytes = changed.bytes;
   }
-  if (const char* fault = find_fault(bytes)) throw Violation(std::string("malformed: ") + fault + ": " + describe(bytes));
+  if (const char* fault = find_fault(bytes))
+    throw Violation(std::string("malformed: ") + fault + ": " + describe(bytes));
   const Kind kind = message.kind();
   const char* fault = nullptr;
   ReceiveOp* matched = nullptr;
-  if (kind == Kind::eager && protocol_.try_match_eager(*comm_, load<SequencedHeader>(bytes), bytes.size() - sizeof(SequencedHeader), matched)) {
+  if (kind == Kind::eager &&
+      protocol_.try_match_eager(*comm_, load<SequencedHeader>(bytes),
+                                bytes.size() - sizeof(SequencedHeader), matched)) {
     deliver(*matched, 0, bytes.subspan(sizeof(SequencedHeader)));
     complete(receive_of(*matched), false);
   } else if (is_targeted(kind)) {
@@ -224,11 +245,13 @@ void Process::deliver(const Message& message) {
   } else {
     fault = protocol_.on_sequenced(*comm_, bytes);
   }
-  if (fault != nullptr) throw Violation(std::string("impossible: ") + fault + ": " + describe(bytes));
+  if (fault != nullptr)
+    throw Violation(std::string("impossible: ") + fault + ": " + describe(bytes));
   perform_actions();
 }
 
-void Process::deliver(ReceiveOp& op, std::uint64_t offset_bytes, std::span<const std::byte> payload) {
+void Process::deliver(ReceiveOp& op, std::uint64_t offset_bytes,
+                      std::span<const std::byte> payload) {
   Receive& receive = receive_of(op);
   if (receive.owned_by_user) throw Violation("data delivered to a receive that has ended");
   if (offset_bytes >= op.capacity_bytes) return;
@@ -241,9 +264,11 @@ void Process::deliver(ReceiveOp& op, std::uint64_t offset_bytes, std::span<const
 void Process::write_at(const RemoteMemory& target, std::span<const std::byte> payload) {
   const Key key = key_of(target);
   Receive& receive = network_.process(key.rank).receives()[static_cast<std::size_t>(key.index)];
-  if (reinterpret_cast<std::uintptr_t>(receive.buffer.data()) != target.address) throw Violation("a write to a wrong address");
+  if (reinterpret_cast<std::uintptr_t>(receive.buffer.data()) != target.address)
+    throw Violation("a write to a wrong address");
   if (receive.owned_by_user) throw Violation("a write to the buffer of a receive that has ended");
-  if (payload.size() > receive.capacity_bytes) throw Violation("a write behind the end of a buffer");
+  if (payload.size() > receive.capacity_bytes)
+    throw Violation("a write behind the end of a buffer");
   std::memcpy(receive.buffer.data(), payload.data(), payload.size());
 }
 
@@ -255,7 +280,8 @@ bool Process::move_data(const Job& job) {
       Receive& to = receive_of(*job.receive);
       if (from.complete) throw Violation("a read from the buffer of a send that has ended");
       if (to.owned_by_user) throw Violation("a read into the buffer of a receive that has ended");
-      if (job.receive->take_bytes() > from.data.size()) throw Violation("a read behind the end of a message");
+      if (job.receive->take_bytes() > from.data.size())
+        throw Violation("a read behind the end of a message");
       std::memcpy(to.buffer.data(), from.data.data(), job.receive->take_bytes());
       return true;
     }
@@ -271,7 +297,8 @@ bool Process::move_data(const Job& job) {
         FragHeader frag{};
         frag.head = {kind_version(Kind::frag), 0, 0, 0, job.send->receive};
         frag.offset_bytes = at;
-        const auto piece = std::span(send.data).subspan(at, std::min(transport_.fragment_bytes, job.send->take_bytes - at));
+        const auto piece = std::span(send.data).subspan(
+            at, std::min(transport_.fragment_bytes, job.send->take_bytes - at));
         network_.transmit({rank_, send.to, -1, 0, bytes_of(frag, piece)});
       }
       return true;
@@ -301,14 +328,18 @@ void Process::go_on_posting(Job& job) {
 void Process::chain(Job& job) {
   const bool write = job.kind == Job::Kind::write;
   const int to = write ? job.send->peer->rank : job.receive->matched_source;
-  job.chained.push_back({rank_, to, -1, 0, bytes_of(write ? Protocol::done_behind(*job.send) : Protocol::done_behind(*job.receive))});
+  job.chained.push_back(
+      {rank_, to, -1, 0,
+       bytes_of(write ? Protocol::done_behind(*job.send) : Protocol::done_behind(*job.receive))});
   write ? protocol_.write_chained(*job.send) : protocol_.read_chained(*job.receive);
 }
 
 void Process::notice(const Job& job, bool moved) {
   switch (job.kind) {
     case Job::Kind::read: protocol_.read_done(*job.receive); break;
-    case Job::Kind::write: moved ? protocol_.write_done(*job.send) : protocol_.write_refused(*job.send); break;
+    case Job::Kind::write:
+      moved ? protocol_.write_done(*job.send) : protocol_.write_refused(*job.send);
+      break;
     case Job::Kind::push: protocol_.push_done(*job.send); break;
   }
   perform_actions();
@@ -350,7 +381,9 @@ void Process::perform(const Action& action) {
       }
       break;
     }
-    case Action::Kind::push: network_.start({Job::Kind::push, rank_, action.send, nullptr, false, {}}); break;
+    case Action::Kind::push:
+      network_.start({Job::Kind::push, rank_, action.send, nullptr, false, {}});
+      break;
     case Action::Kind::complete_send: {
       Send& send = send_of(*action.send);
       if (send.complete) throw Violation("a send completed twice");
@@ -361,7 +394,8 @@ void Process::perform(const Action& action) {
     case Action::Kind::complete_receive: complete(receive_of(*action.receive), false); break;
     case Action::Kind::complete_cancelled: complete(receive_of(*action.receive), true); break;
     case Action::Kind::break_off:
-      if (action.send != nullptr && send_of(*action.send).complete) throw Violation("a send of which a write failed has completed");
+      if (action.send != nullptr && send_of(*action.send).complete)
+        throw Violation("a send of which a write failed has completed");
       throw Broken("a transfer failed behind which DONE was posted");
   }
 }
@@ -397,7 +431,8 @@ void Process::complete(Receive& receive, bool cancelled) {
 void Process::check_buffers() {
   for (const Receive& receive : receives_) {
     for (std::size_t i = receive.capacity_bytes; i < receive.buffer.size(); ++i) {
-      if (receive.buffer[i] != guard) throw Violation("bytes behind the end of a buffer have changed");
+      if (receive.buffer[i] != guard)
+        throw Violation("bytes behind the end of a buffer have changed");
     }
   }
 }

@@ -57,7 +57,7 @@ struct Send : SendOp {
 };
 
 struct Receive : ReceiveOp {
-  int index = 0;  ///< in order of posting at its process
+  int index = 0;                  ///< in order of posting at its process
   std::vector<std::byte> buffer;  ///< [capacity_bytes + guard_bytes]
   bool complete = false;
   bool cancelled = false;
@@ -69,7 +69,8 @@ inline constexpr std::size_t guard_bytes = 8;
 
 /// Byte i of message `id`. Neighbouring ids differ in every byte.
 [[nodiscard]] constexpr std::byte payload_byte(int id, std::size_t i) noexcept {
-  return static_cast<std::byte>(static_cast<unsigned>(id) * 37U + static_cast<unsigned>(i) * 11U + 1U);
+  return static_cast<std::byte>(static_cast<unsigned>(id) * 37U + static_cast<unsigned>(i) * 11U +
+                                1U);
 }
 
 enum class Stream : std::uint8_t { forward, reverse, targeted };
@@ -82,7 +83,9 @@ struct Message {
   std::uint64_t number = 0;  ///< for the network's own use
   std::vector<std::byte> bytes;
 
-  [[nodiscard]] Kind kind() const noexcept { return kind_of(std::to_integer<std::uint8_t>(bytes[0])); }
+  [[nodiscard]] Kind kind() const noexcept {
+    return kind_of(std::to_integer<std::uint8_t>(bytes[0]));
+  }
   [[nodiscard]] Stream stream() const noexcept { return stream_of(kind()); }
 };
 
@@ -115,20 +118,20 @@ class Network {
 /// Faults that the tests plant to see whether they are noticed. All of them sit around the product's code, none in it.
 enum class Fault : std::uint8_t {
   none,
-  no_rtr_ack,               ///< RTR-ACKs are lost (P1.6)
-  no_rts_ack,               ///< RTS-ACKs are lost (P1.6)
-  rtr_behind_wildcard,      ///< wildcards in front do not hold RTRs back (P1.7)
-  eager_flag_never_set,     ///< eager sends tell the hazard control nothing (P1.8)
-  revoke_not_awaited,       ///< a cancelled receive gets its buffer back before the sender has confirmed
-  late_rtr_taken_for_new,   ///< an RTR counts from where the sender is, not from where the receiver was
-  stop_rtr_lost,            ///< stop-RTR does not reach the receiver (P1.8)
-  chained_ahead,            ///< the network does not hold a chained DONE back until the data has moved (P1.2, P1.3)
+  no_rtr_ack,            ///< RTR-ACKs are lost (P1.6)
+  no_rts_ack,            ///< RTS-ACKs are lost (P1.6)
+  rtr_behind_wildcard,   ///< wildcards in front do not hold RTRs back (P1.7)
+  eager_flag_never_set,  ///< eager sends tell the hazard control nothing (P1.8)
+  revoke_not_awaited,  ///< a cancelled receive gets its buffer back before the sender has confirmed
+  late_rtr_taken_for_new,  ///< an RTR counts from where the sender is, not from where the receiver was
+  stop_rtr_lost,           ///< stop-RTR does not reach the receiver (P1.8)
+  chained_ahead,  ///< the network does not hold a chained DONE back until the data has moved (P1.2, P1.3)
 };
 
 class Process final : public Host {
  public:
-  Process(Network& network, int rank, int size, const Config& config, const Transport& transport, Fault fault,
-          std::uint16_t incarnation = 0);
+  Process(Network& network, int rank, int size, const Config& config, const Transport& transport,
+          Fault fault, std::uint16_t incarnation = 0);
   ~Process() override;
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -158,9 +161,12 @@ class Process final : public Host {
   [[nodiscard]] std::deque<Receive>& receives() noexcept { return receives_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] static Send& send_of(SendOp& op) noexcept { return static_cast<Send&>(op); }
-  [[nodiscard]] static Receive& receive_of(ReceiveOp& op) noexcept { return static_cast<Receive&>(op); }
+  [[nodiscard]] static Receive& receive_of(ReceiveOp& op) noexcept {
+    return static_cast<Receive&>(op);
+  }
 
-  void deliver(ReceiveOp& receive, std::uint64_t offset_bytes, std::span<const std::byte> payload) override;
+  void deliver(ReceiveOp& receive, std::uint64_t offset_bytes,
+               std::span<const std::byte> payload) override;
 
   /// A guard was overwritten or a buffer changed after its receive had ended.
   void check_buffers();

@@ -10,7 +10,8 @@ namespace overlap::speculative::sim {
 namespace {
 
 bool fits(int want_source, int want_tag, int source, int tag) {
-  return (want_source == any_source || want_source == source) && (want_tag == tag || (want_tag == any_tag && tag >= 0));
+  return (want_source == any_source || want_source == source) &&
+         (want_tag == tag || (want_tag == any_tag && tag >= 0));
 }
 
 }  // namespace
@@ -51,11 +52,15 @@ int Reference::match_of(int receive) const {
 
 // Network --------------------------------------------------------------------------------------------------------------------
 
-Simulator::Simulator(int ranks, const Fabric& fabric, const Config& config, const Transport& transport, bool early_progress)
-    : fabric_(fabric), early_progress_(early_progress), ranks_(static_cast<std::size_t>(ranks)),
+Simulator::Simulator(int ranks, const Fabric& fabric, const Config& config,
+                     const Transport& transport, bool early_progress)
+    : fabric_(fabric),
+      early_progress_(early_progress),
+      ranks_(static_cast<std::size_t>(ranks)),
       random_(fabric.seed * 0x9e3779b97f4a7c15U + 1) {
   for (int rank = 0; rank < ranks; ++rank) {
-    ranks_[static_cast<std::size_t>(rank)].process = std::make_unique<Process>(*this, rank, ranks, config, transport, Fault::none);
+    ranks_[static_cast<std::size_t>(rank)].process =
+        std::make_unique<Process>(*this, rank, ranks, config, transport, Fault::none);
   }
 }
 
@@ -68,7 +73,8 @@ std::uint64_t Simulator::occupy(int from, int to, std::uint64_t bytes, std::uint
   std::uint64_t& free_ns = link_free_ns_[{from, to}];
   free_ns = std::max(free_ns, ready_ns) + bytes * 1000 / fabric_.bytes_per_us;
   random_ = random_ * 6364136223846793005U + 1442695040888963407U;
-  const std::uint64_t jitter = fabric_.jitter_max_ns == 0 ? 0 : (random_ >> 33U) % fabric_.jitter_max_ns;
+  const std::uint64_t jitter =
+      fabric_.jitter_max_ns == 0 ? 0 : (random_ >> 33U) % fabric_.jitter_max_ns;
   return free_ns + fabric_.latency_ns + jitter;
 }
 
@@ -76,10 +82,13 @@ void Simulator::transmit(Message message) {
   Rank& from = ranks_[static_cast<std::size_t>(message.from)];
   from.clock_ns += fabric_.overhead_ns;
   ++messages_;
-  if (message.stream() == Stream::forward) message.number = forward_sent_[{message.from, message.to}]++;
-  const std::uint64_t there_ns = occupy(message.from, message.to, message.bytes.size(), from.clock_ns);
+  if (message.stream() == Stream::forward)
+    message.number = forward_sent_[{message.from, message.to}]++;
+  const std::uint64_t there_ns =
+      occupy(message.from, message.to, message.bytes.size(), from.clock_ns);
   const int to = message.to;
-  at(there_ns, Event::What::arrival, to, std::make_shared<Notice>(Notice{true, std::move(message), {}, false}));
+  at(there_ns, Event::What::arrival, to,
+     std::make_shared<Notice>(Notice{true, std::move(message), {}, false}));
 }
 
 void Simulator::start(Job job) {
@@ -94,12 +103,14 @@ void Simulator::start(Job job) {
   switch (job.kind) {
     case Job::Kind::read: {
       const std::uint64_t asked_ns = self.clock_ns + fabric_.latency_ns;
-      const std::uint64_t there_ns = occupy(job.receive->matched_source, job.rank, job.receive->take_bytes(), asked_ns);
+      const std::uint64_t there_ns =
+          occupy(job.receive->matched_source, job.rank, job.receive->take_bytes(), asked_ns);
       at(there_ns, Event::What::data_moves, job.rank, notice);
       break;
     }
     case Job::Kind::write:
-      at(occupy(job.rank, job.send->peer->rank, job.send->take_bytes, self.clock_ns), Event::What::data_moves, job.rank, notice);
+      at(occupy(job.rank, job.send->peer->rank, job.send->take_bytes, self.clock_ns),
+         Event::What::data_moves, job.rank, notice);
       break;
     case Job::Kind::push: at(self.clock_ns, Event::What::data_moves, job.rank, notice); break;
   }
@@ -109,14 +120,18 @@ void Simulator::start(Job job) {
 void Simulator::send_chained(Job& job, std::uint64_t moved_ns) {
   for (Message& done : job.chained) {
     ++messages_;
-    const std::uint64_t ready_ns = job.kind == Job::Kind::write ? moved_ns - fabric_.latency_ns : moved_ns;
+    const std::uint64_t ready_ns =
+        job.kind == Job::Kind::write ? moved_ns - fabric_.latency_ns : moved_ns;
     const int to = done.to;
     const std::uint64_t there_ns = occupy(done.from, to, done.bytes.size(), ready_ns);
-    at(std::max(there_ns, moved_ns), Event::What::arrival, to, std::make_shared<Notice>(Notice{true, std::move(done), {}, false}));
+    at(std::max(there_ns, moved_ns), Event::What::arrival, to,
+       std::make_shared<Notice>(Notice{true, std::move(done), {}, false}));
   }
 }
 
-void Simulator::completed(Send& send) { send.completed_ns = ranks_[static_cast<std::size_t>(current_)].clock_ns; }
+void Simulator::completed(Send& send) {
+  send.completed_ns = ranks_[static_cast<std::size_t>(current_)].clock_ns;
+}
 
 void Simulator::completed(Receive& receive) {
   Rank& rank = ranks_[static_cast<std::size_t>(current_)];
@@ -129,16 +144,20 @@ void Simulator::completed(Receive& receive) {
 }
 
 void Simulator::posted(Process& process, Receive& receive) {
-  ranks_[static_cast<std::size_t>(process.rank())].reference.post(receive.index, receive.source, receive.tag);
+  ranks_[static_cast<std::size_t>(process.rank())].reference.post(receive.index, receive.source,
+                                                                  receive.tag);
 }
 
 void Simulator::verify(Rank& rank, Receive& receive) {
   const int id = rank.reference.match_of(receive.index);
   if (id < 0) throw Violation("a receive got a message that MPI does not give to it");
   const Send& send = *sends_by_id_[static_cast<std::size_t>(id)];
-  const bool same = receive.matched_tag == send.tag && receive.length_bytes == send.data.size() && send.to == rank.process->rank();
+  const bool same = receive.matched_tag == send.tag && receive.length_bytes == send.data.size() &&
+                    send.to == rank.process->rank();
   if (!same) throw Violation("a receive reports another message than MPI gives to it");
-  if (!std::equal(send.data.begin(), send.data.begin() + static_cast<std::ptrdiff_t>(receive.take_bytes()), receive.buffer.begin())) {
+  if (!std::equal(send.data.begin(),
+                  send.data.begin() + static_cast<std::ptrdiff_t>(receive.take_bytes()),
+                  receive.buffer.begin())) {
     throw Violation("a receive has wrong bytes");
   }
 }
@@ -156,7 +175,8 @@ void Simulator::tell_reference(Rank& rank, const Message& message) {
       // A REVOKE-ACK: the cancelled receives of its envelope end here, before the messages behind it.
       for (Receive& receive : rank.process->receives()) {
         const bool ends = receive.state == ReceiveState::revoking && receive.source == now.from &&
-                          receive.tag == load<SequencedHeader>(now.bytes).tag && rank.reference.match_of(receive.index) < 0;
+                          receive.tag == load<SequencedHeader>(now.bytes).tag &&
+                          rank.reference.match_of(receive.index) < 0;
         if (ends) rank.reference.cancelled(receive.index);
       }
     }
@@ -205,7 +225,8 @@ bool Simulator::do_step(Rank& rank, const Step& step) {
       return false;
     case Step::What::send: {
       rank.clock_ns += fabric_.overhead_ns;
-      if (early_progress_ && step.mode == SendMode::rendezvous && self.protocol().wants_early_progress(self.comm().peer(step.peer), step.tag)) {
+      if (early_progress_ && step.mode == SendMode::rendezvous &&
+          self.protocol().wants_early_progress(self.comm().peer(step.peer), step.tag)) {
         progress(rank);
       }
       const int id = static_cast<int>(sends_by_id_.size());
@@ -236,8 +257,9 @@ bool Simulator::do_step(Rank& rank, const Step& step) {
       rank.inside = true;
       progress(rank);
       const auto which = static_cast<std::size_t>(step.which);
-      const bool over = step.what == Step::What::wait_send ? self.sends()[which].complete
-                                                          : self.receives()[which].complete || self.receives()[which].cancelled;
+      const bool over = step.what == Step::What::wait_send
+                            ? self.sends()[which].complete
+                            : self.receives()[which].complete || self.receives()[which].cancelled;
       rank.waiting = !over;
       return over;
     }
@@ -270,7 +292,8 @@ void Simulator::loop() {
         // RDMA: no processor. The one who started it learns of the end a latency later (a push ends when the last piece is out).
         event.notice->moved = rank.process->move_data(event.notice->job);
         const bool remote = event.notice->job.kind == Job::Kind::write;
-        at(event.at_ns + (remote ? fabric_.latency_ns : 0), Event::What::transfer_ends, event.rank, event.notice);
+        at(event.at_ns + (remote ? fabric_.latency_ns : 0), Event::What::transfer_ends, event.rank,
+           event.notice);
         if (event.notice->moved) send_chained(event.notice->job, event.at_ns);
         break;
       }
@@ -309,10 +332,13 @@ void Simulator::wind_up() {
   // Whatever the reference has matched must have ended by now.
   for (Rank& rank : ranks_) {
     for (Receive& receive : rank.process->receives()) {
-      if (rank.reference.match_of(receive.index) >= 0 && !receive.complete) throw Violation("deadlock: a matched receive never completed");
+      if (rank.reference.match_of(receive.index) >= 0 && !receive.complete)
+        throw Violation("deadlock: a matched receive never completed");
     }
   }
-  const auto everybody = [this](const std::vector<Step>& program) { run({ranks_.size(), program}); };
+  const auto everybody = [this](const std::vector<Step>& program) {
+    run({ranks_.size(), program});
+  };
   std::vector<std::vector<Step>> cancels(ranks_.size());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     for (Receive& receive : ranks_[i].process->receives()) {
@@ -333,7 +359,8 @@ void Simulator::wind_up() {
   bool left = true;
   while (left) {
     everybody({probe});
-    left = std::any_of(ranks_.begin(), ranks_.end(), [](Rank& rank) { return rank.process->comm().unexpected_count != 0; });
+    left = std::any_of(ranks_.begin(), ranks_.end(),
+                       [](Rank& rank) { return rank.process->comm().unexpected_count != 0; });
   }
   for (Rank& rank : ranks_) {
     Process& self = *rank.process;
@@ -342,7 +369,8 @@ void Simulator::wind_up() {
       if (!send.complete) throw Violation("a send never completed");
     }
     for (Receive& receive : self.receives()) {
-      if (receive.complete == receive.cancelled) throw Violation("a receive is neither complete nor cancelled, or both");
+      if (receive.complete == receive.cancelled)
+        throw Violation("a receive is neither complete nor cancelled, or both");
       if (receive.complete) verify(rank, receive);  // again: nobody has touched the buffer since
     }
     if (self.protocol().open_handles() != 0) throw Violation("handles left over");
@@ -351,7 +379,8 @@ void Simulator::wind_up() {
       Peer* peer = self.comm().peer_if_known(static_cast<int>(i));
       if (peer == nullptr) continue;
       if (peer->kept_rtrs != 0) throw Violation("RTRs left over");
-      if (!peer->forward_stash.empty() || !peer->reverse_stash.empty()) throw Violation("messages left in a stash");
+      if (!peer->forward_stash.empty() || !peer->reverse_stash.empty())
+        throw Violation("messages left in a stash");
     }
   }
 }

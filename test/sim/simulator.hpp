@@ -18,15 +18,16 @@ namespace overlap::speculative::sim {
 struct Fabric {
   std::uint64_t latency_ns = 2000;
   std::uint64_t bytes_per_us = 1250;
-  std::uint64_t overhead_ns = 200;     ///< processor time for each message sent or looked at
-  std::uint64_t jitter_max_ns = 0;     ///< added to the latency at random: messages overtake each other
+  std::uint64_t overhead_ns = 200;  ///< processor time for each message sent or looked at
+  std::uint64_t jitter_max_ns =
+      0;  ///< added to the latency at random: messages overtake each other
   std::uint64_t seed = 1;
 };
 
 struct Step {
   enum class What : std::uint8_t {
-    compute,   ///< outside MPI for `ns`
-    linger,    ///< inside MPI for `ns`
+    compute,  ///< outside MPI for `ns`
+    linger,   ///< inside MPI for `ns`
     send,
     receive,
     wait_send,     ///< for send number `which` of this process
@@ -74,15 +75,20 @@ class Reference {
 
 class Simulator final : public Network {
  public:
-  Simulator(int ranks, const Fabric& fabric, const Config& config, const Transport& transport, bool early_progress);
+  Simulator(int ranks, const Fabric& fabric, const Config& config, const Transport& transport,
+            bool early_progress);
 
   /// Run a program on every process until nothing happens any more. @returns  virtual time of the end
   std::uint64_t run(std::vector<std::vector<Step>> programs);
   /// Cancel the receives that are open and receive the messages that nobody has received; then nothing may be left over.
   void wind_up();
 
-  [[nodiscard]] std::uint64_t clock(int rank) const { return ranks_[static_cast<std::size_t>(rank)].clock_ns; }
-  [[nodiscard]] Process& process(int rank) override { return *ranks_[static_cast<std::size_t>(rank)].process; }
+  [[nodiscard]] std::uint64_t clock(int rank) const {
+    return ranks_[static_cast<std::size_t>(rank)].clock_ns;
+  }
+  [[nodiscard]] Process& process(int rank) override {
+    return *ranks_[static_cast<std::size_t>(rank)].process;
+  }
   [[nodiscard]] std::uint64_t messages() const noexcept { return messages_; }
 
   void transmit(Message message) override;
@@ -105,7 +111,9 @@ class Simulator final : public Network {
     What what;
     int rank;
     std::shared_ptr<Notice> notice;
-    bool operator<(const Event& other) const { return at_ns != other.at_ns ? at_ns > other.at_ns : number > other.number; }
+    bool operator<(const Event& other) const {
+      return at_ns != other.at_ns ? at_ns > other.at_ns : number > other.number;
+    }
   };
   struct Rank {
     std::unique_ptr<Process> process;
@@ -116,8 +124,9 @@ class Simulator final : public Network {
     bool waiting = false;  ///< for a request; otherwise for a resume event
     std::deque<std::shared_ptr<Notice>> inbox;
     Reference reference;
-    std::map<int, std::uint64_t> seen;                       ///< forward messages given to the reference, by source
-    std::map<int, std::map<std::uint64_t, Message>> early;   ///< and those that came before their turn
+    std::map<int, std::uint64_t> seen;  ///< forward messages given to the reference, by source
+    std::map<int, std::map<std::uint64_t, Message>>
+        early;  ///< and those that came before their turn
   };
 
   void at(std::uint64_t ns, Event::What what, int rank, std::shared_ptr<Notice> notice = nullptr);

@@ -53,7 +53,8 @@ std::vector<Step> random_program(std::mt19937_64& random, int self, int ranks) {
   const std::uint64_t steps = 20 + below(60);
   int receives = 0;
   for (std::uint64_t i = 0; i < steps; ++i) {
-    const int peer = one_envelope ? (self + 1) % ranks : static_cast<int>(below(static_cast<std::uint64_t>(ranks)));
+    const int peer = one_envelope ? (self + 1) % ranks
+                                  : static_cast<int>(below(static_cast<std::uint64_t>(ranks)));
     const int tag = one_envelope ? 1 : static_cast<int>(below(3));
     const std::size_t size = below(3) == 0 ? below(eager_limit_bytes + 1) : below(1000);
     switch (below(16)) {
@@ -75,19 +76,25 @@ std::vector<Step> random_program(std::mt19937_64& random, int self, int ranks) {
       case 8:
       case 9:
       case 10: {
-        const int source = one_envelope ? (self + ranks - 1) % ranks : below(8) == 0 ? any_source : peer;
+        const int source = one_envelope    ? (self + ranks - 1) % ranks
+                           : below(8) == 0 ? any_source
+                                           : peer;
         const std::size_t capacity = below(6) == 0 ? size : 1000;
-        program.push_back(receive(source, capacity, capacity > eager_limit_bytes, below(10) == 0 ? any_tag : tag));
+        program.push_back(receive(source, capacity, capacity > eager_limit_bytes,
+                                  below(10) == 0 ? any_tag : tag));
         ++receives;
         break;
       }
       case 11: {
-        Step step = wait_for(Step::What::cancel, receives == 0 ? 0 : static_cast<int>(below(static_cast<std::uint64_t>(receives))));
+        Step step = wait_for(
+            Step::What::cancel,
+            receives == 0 ? 0 : static_cast<int>(below(static_cast<std::uint64_t>(receives))));
         program.push_back(step);
         break;
       }
       case 12: {
-        Step step = receive(below(2) == 0 ? any_source : peer, 1000, false, below(2) == 0 ? any_tag : tag);
+        Step step =
+            receive(below(2) == 0 ? any_source : peer, 1000, false, below(2) == 0 ? any_tag : tag);
         step.what = Step::What::improbe;
         program.push_back(step);
         break;
@@ -133,7 +140,8 @@ void simulate(std::uint64_t seed, HazardPolicy policy, Sums& sums) {
   transport.fragment_bytes = 256;
   transport.chain = static_cast<Transport::Chain>(random() % 3);
   // Such a failure would end the job.
-  if (transport.chain != Transport::Chain::none && transport.write == Transport::Write::fails_later) transport.write = Transport::Write::later;
+  if (transport.chain != Transport::Chain::none && transport.write == Transport::Write::fails_later)
+    transport.write = Transport::Write::later;
   Simulator simulator(ranks, fabric, config, transport, random() % 2 == 0);
   std::vector<std::vector<Step>> programs;
   for (int rank = 0; rank < ranks; ++rank) programs.push_back(random_program(random, rank, ranks));
@@ -165,7 +173,8 @@ Measured measure(bool speculative, bool receiver_early, bool at_receiver, std::s
   const auto elapsed = [&](std::uint64_t compute_ns) {
     Config config;
     config.speculation = speculative;
-    Simulator simulator(2, Fabric{}, config, Transport{true, Transport::Write::later, 65536}, speculative);
+    Simulator simulator(2, Fabric{}, config, Transport{true, Transport::Write::later, 65536},
+                        speculative);
     std::vector<Step> sender;
     std::vector<Step> receiver;
     (receiver_early ? sender : receiver).push_back(compute(head_start_ns));
@@ -175,21 +184,25 @@ Measured measure(bool speculative, bool receiver_early, bool at_receiver, std::s
     sender.push_back(wait_for(Step::What::wait_send));
     receiver.push_back(wait_for(Step::What::wait_receive));
     simulator.run({sender, receiver});
-    return at_receiver ? simulator.process(1).receives()[0].completed_ns : simulator.process(0).sends()[0].completed_ns;
+    return at_receiver ? simulator.process(1).receives()[0].completed_ns
+                       : simulator.process(0).sends()[0].completed_ns;
   };
   const std::uint64_t transfer_ns = elapsed(0) - head_start_ns;
   // The computation ends long after the transfer could have ended.
   const bool measured_early = at_receiver == receiver_early;
   const std::uint64_t compute_ns = 2 * transfer_ns + (measured_early ? head_start_ns : 0);
   const std::uint64_t compute_end_ns = (measured_early ? 0 : head_start_ns) + compute_ns;
-  const double left_ns = static_cast<double>(elapsed(compute_ns)) - static_cast<double>(compute_end_ns);
+  const double left_ns =
+      static_cast<double>(elapsed(compute_ns)) - static_cast<double>(compute_end_ns);
   const double hidden = 1.0 - left_ns / static_cast<double>(transfer_ns);
   return {100.0 * std::max(0.0, hidden), static_cast<double>(transfer_ns) / 1000.0};
 }
 
 }  // namespace
 
-TEST_CASE("Simulator: random programs of 2 to 16 processes end as MPI says, with nothing left over (P1.1 to P1.12, Field)") {
+TEST_CASE(
+    "Simulator: random programs of 2 to 16 processes end as MPI says, with nothing left over (P1.1 "
+    "to P1.12, Field)") {
   const char* wanted = std::getenv("OVERLAP_SIMULATE");
   const std::uint64_t seeds = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 400;
   for (const HazardPolicy policy : {HazardPolicy::envelope_sequence, HazardPolicy::eager_flag}) {
@@ -198,14 +211,18 @@ TEST_CASE("Simulator: random programs of 2 to 16 processes end as MPI says, with
       try {
         simulate(seed, policy, sums);
       } catch (const Violation& violation) {
-        FAIL_CHECK("seed " << seed << ", policy " << static_cast<int>(policy) << ": " << violation.what());
+        FAIL_CHECK("seed " << seed << ", policy " << static_cast<int>(policy) << ": "
+                           << violation.what());
       }
     }
-    std::printf("%s: %llu programs, %llu sends, %llu messages, RTRs %llu sent, %llu used, %llu RTSs\n",
-                policy == HazardPolicy::eager_flag ? "eager_flag" : "envelope_sequence", static_cast<unsigned long long>(seeds),
-                static_cast<unsigned long long>(sums.sends), static_cast<unsigned long long>(sums.messages),
-                static_cast<unsigned long long>(sums.rtr_sent), static_cast<unsigned long long>(sums.rtr_used),
-                static_cast<unsigned long long>(sums.rts_sent));
+    std::printf(
+        "%s: %llu programs, %llu sends, %llu messages, RTRs %llu sent, %llu used, %llu RTSs\n",
+        policy == HazardPolicy::eager_flag ? "eager_flag" : "envelope_sequence",
+        static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(sums.sends),
+        static_cast<unsigned long long>(sums.messages),
+        static_cast<unsigned long long>(sums.rtr_sent),
+        static_cast<unsigned long long>(sums.rtr_used),
+        static_cast<unsigned long long>(sums.rts_sent));
     CHECK(sums.rtr_used > 0);
     CHECK(sums.chained > 0);
   }
@@ -220,14 +237,17 @@ TEST_CASE("Simulator: the same seed gives the same run") {
   CHECK(one.rtr_used == two.rtr_used);
 }
 
-TEST_CASE("Simulator: with DONE chained the side that waits ends with the data, while the side that moves it computes (P1.2, P1.3)") {
+TEST_CASE(
+    "Simulator: with DONE chained the side that waits ends with the data, while the side that "
+    "moves it computes (P1.2, P1.3)") {
   constexpr std::size_t bytes = std::size_t{1} << 20U;
   constexpr std::uint64_t head_start_ns = 50000;
   constexpr std::uint64_t compute_ns = 10000000;  // the transfer takes about 840 us
   for (const bool receiver_early : {true, false}) {
     // The mover computes after its nonblocking call; the other side is in MPI from its call on.
     const auto end_of_waiting = [&](Transport::Chain chain, std::uint64_t mover_computes_ns) {
-      Simulator simulator(2, Fabric{}, Config{}, Transport{true, Transport::Write::later, 65536, chain}, true);
+      Simulator simulator(2, Fabric{}, Config{},
+                          Transport{true, Transport::Write::later, 65536, chain}, true);
       std::vector<Step> sender;
       std::vector<Step> receiver;
       std::vector<Step>& mover = receiver_early ? sender : receiver;
@@ -238,8 +258,10 @@ TEST_CASE("Simulator: with DONE chained the side that waits ends with the data, 
       sender.push_back(wait_for(Step::What::wait_send));
       receiver.push_back(wait_for(Step::What::wait_receive));
       simulator.run({sender, receiver});
-      CHECK(simulator.process(receiver_early ? 0 : 1).counters().done_chained == (chain == Transport::Chain::none ? 0 : 1));
-      return receiver_early ? simulator.process(1).receives()[0].completed_ns : simulator.process(0).sends()[0].completed_ns;
+      CHECK(simulator.process(receiver_early ? 0 : 1).counters().done_chained ==
+            (chain == Transport::Chain::none ? 0 : 1));
+      return receiver_early ? simulator.process(1).receives()[0].completed_ns
+                            : simulator.process(0).sends()[0].completed_ns;
     };
     const std::uint64_t transfer_end_ns = end_of_waiting(Transport::Chain::none, 0);
     CHECK(end_of_waiting(Transport::Chain::none, compute_ns) > compute_ns);
@@ -247,10 +269,14 @@ TEST_CASE("Simulator: with DONE chained the side that waits ends with the data, 
   }
 }
 
-TEST_CASE("Simulator: overlap of the four cases, stock rendezvous and speculative (P1.2, P1.3, P1.4, P1.13)") {
+TEST_CASE(
+    "Simulator: overlap of the four cases, stock rendezvous and speculative (P1.2, P1.3, P1.4, "
+    "P1.13)") {
   std::printf("overlap in %% of the transfer        receiver early           sender early\n");
   std::printf("bytes                            at receiver  at sender  at receiver  at sender\n");
-  for (const std::size_t bytes : {std::size_t{32} << 10U, std::size_t{128} << 10U, std::size_t{512} << 10U, std::size_t{1} << 20U, std::size_t{4} << 20U}) {
+  for (const std::size_t bytes :
+       {std::size_t{32} << 10U, std::size_t{128} << 10U, std::size_t{512} << 10U,
+        std::size_t{1} << 20U, std::size_t{4} << 20U}) {
     Measured cells[2][4];
     for (const bool speculative : {false, true}) {
       int column = 0;
@@ -269,7 +295,8 @@ TEST_CASE("Simulator: overlap of the four cases, stock rendezvous and speculativ
     CHECK(cells[0][0].overlap_pct < 5.0);   // receiver early, at the receiver: nothing today
     CHECK(cells[1][0].overlap_pct > 95.0);  // ... and nearly everything with an RTR (P1.3)
     CHECK(cells[1][1].overlap_pct > 95.0);
-    CHECK(cells[0][2].overlap_pct < 5.0);   // sender early, at the receiver: the early progress call finds the RTS (P1.4)
+    CHECK(cells[0][2].overlap_pct <
+          5.0);  // sender early, at the receiver: the early progress call finds the RTS (P1.4)
     CHECK(cells[1][2].overlap_pct > 95.0);
     CHECK(cells[1][3].overlap_pct > 95.0);
     CHECK(cells[1][1].overlap_pct >= cells[0][1].overlap_pct - 1.0);  // the sender loses nothing

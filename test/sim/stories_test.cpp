@@ -7,14 +7,17 @@ using namespace overlap::speculative::sim;
 
 namespace {
 
-constexpr HazardPolicy both_policies[] = {HazardPolicy::envelope_sequence, HazardPolicy::eager_flag};
+constexpr HazardPolicy both_policies[] = {HazardPolicy::envelope_sequence,
+                                          HazardPolicy::eager_flag};
 
 const Counters& at_sender(Pair& pair) { return pair.sender().counters(); }
 const Counters& at_receiver(Pair& pair) { return pair.receiver().counters(); }
 
 }  // namespace
 
-TEST_CASE("Fig. 7 case 1, Fig. 8 case 1: the RTR-ACK lets the second RTS go to the second receive (P1.6)") {
+TEST_CASE(
+    "Fig. 7 case 1, Fig. 8 case 1: the RTR-ACK lets the second RTS go to the second receive "
+    "(P1.6)") {
   for (const HazardPolicy policy : both_policies) {
     Pair pair(policy);
     Receive& first = pair.receive_large();
@@ -36,7 +39,9 @@ TEST_CASE("Fig. 7 case 1, Fig. 8 case 1: the RTR-ACK lets the second RTS go to t
   }
 }
 
-TEST_CASE("Fig. 7 case 2, Fig. 8 case 2: RTR and RTS cross; the RTS goes to the first receive and the RTR is dropped (P1.6)") {
+TEST_CASE(
+    "Fig. 7 case 2, Fig. 8 case 2: RTR and RTS cross; the RTS goes to the first receive and the "
+    "RTR is dropped (P1.6)") {
   for (const HazardPolicy policy : both_policies) {
     Pair pair(policy);
     Receive& first = pair.receive_large();
@@ -56,7 +61,9 @@ TEST_CASE("Fig. 7 case 2, Fig. 8 case 2: RTR and RTS cross; the RTS goes to the 
   }
 }
 
-TEST_CASE("Fig. 8: a receive that finds an RTS sends no RTR; the paper's policy acknowledges (P1.2, P1.6)") {
+TEST_CASE(
+    "Fig. 8: a receive that finds an RTS sends no RTR; the paper's policy acknowledges (P1.2, "
+    "P1.6)") {
   for (const HazardPolicy policy : both_policies) {
     Pair pair(policy);
     Send& one = pair.rendezvous();
@@ -70,7 +77,9 @@ TEST_CASE("Fig. 8: a receive that finds an RTS sends no RTR; the paper's policy 
   }
 }
 
-TEST_CASE("Fig. 9: no RTR behind a receive that predicts eager, nor behind one from any source or of any tag (P1.7)") {
+TEST_CASE(
+    "Fig. 9: no RTR behind a receive that predicts eager, nor behind one from any source or of any "
+    "tag (P1.7)") {
   for (const HazardPolicy policy : both_policies) {
     for (int ahead = 0; ahead < 3; ++ahead) {
       Pair pair(policy);
@@ -104,7 +113,9 @@ TEST_CASE("Fig. 9: once the receive ahead is gone, the next one sends its RTR (P
   }
 }
 
-TEST_CASE("Fig. 10: an RTR that was meant for an eager message is not used for the next rendezvous message (P1.8)") {
+TEST_CASE(
+    "Fig. 10: an RTR that was meant for an eager message is not used for the next rendezvous "
+    "message (P1.8)") {
   for (const HazardPolicy policy : both_policies) {
     for (const bool rtr_first : {true, false}) {
       Pair pair(policy);
@@ -156,9 +167,11 @@ TEST_CASE("Fig. 11: Eager-flag, stop-RTR, RTS-ACK, resume-RTR (P1.8)") {
   CHECK(at_sender(pair).rtr_used == 1);
 }
 
-TEST_CASE("Fig. 11: a program that always has receives posted speculates again after the resume (P1.8)") {
+TEST_CASE(
+    "Fig. 11: a program that always has receives posted speculates again after the resume (P1.8)") {
   Pair pair(HazardPolicy::eager_flag);
-  std::vector<Receive*> receives{&pair.receive_large(), &pair.receive_large(), &pair.receive_large()};
+  std::vector<Receive*> receives{&pair.receive_large(), &pair.receive_large(),
+                                 &pair.receive_large()};
   pair.settle();
   std::vector<Send*> sends{&pair.eager()};
   for (int i = 0; i < 8; ++i) {
@@ -181,7 +194,8 @@ TEST_CASE("Fig. 12: whatever is not sent or dropped, the RTS completes every mes
     pair.settle();
     CHECK(got(receive, send));
   }
-  SECTION("the RTR is dropped because its buffer is too small: truncation, and the sender completes") {
+  SECTION(
+      "the RTR is dropped because its buffer is too small: truncation, and the sender completes") {
     Pair pair(policy);
     Receive& receive = pair.receive_large(4);
     REQUIRE(pair.deliver(Kind::rtr));
@@ -272,7 +286,8 @@ TEST_CASE("DONE behind a read reaches the sender before the receiver knows of th
   }
 }
 
-TEST_CASE("A write that stalls in the middle has DONE behind its last piece, after the RTR-ACK (P1.3)") {
+TEST_CASE(
+    "A write that stalls in the middle has DONE behind its last piece, after the RTR-ACK (P1.3)") {
   Pair pair(HazardPolicy::envelope_sequence, {}, {.chain = Transport::Chain::after_stall});
   Receive& receive = pair.receive_large();
   REQUIRE(pair.deliver(Kind::rtr));
@@ -286,7 +301,9 @@ TEST_CASE("A write that stalls in the middle has DONE behind its last piece, aft
   CHECK(at_sender(pair).done_chained == 1);
 }
 
-TEST_CASE("A receive that is always mispredicted stops by itself and starts again with the next RTS (P1.9)") {
+TEST_CASE(
+    "A receive that is always mispredicted stops by itself and starts again with the next RTS "
+    "(P1.9)") {
   for (const HazardPolicy policy : both_policies) {
     Pair pair(policy);
     for (int i = 0; i < 10; ++i) {
@@ -328,7 +345,9 @@ TEST_CASE("A program that always has receives posted speculates again after it w
   }
 }
 
-TEST_CASE("A cancelled receive keeps its buffer until the sender has confirmed; the receives behind it offer anew (P1.7)") {
+TEST_CASE(
+    "A cancelled receive keeps its buffer until the sender has confirmed; the receives behind it "
+    "offer anew (P1.7)") {
   for (const HazardPolicy policy : both_policies) {
     Pair pair(policy);
     Receive& first = pair.receive_large();
@@ -362,7 +381,9 @@ TEST_CASE("A cancel that comes too late is matched: the RTR was in use already (
   }
 }
 
-TEST_CASE("The first REVOKE-ACK voids every RTR that is out: the receive of a second cancel acknowledges its RTS (P1.6)") {
+TEST_CASE(
+    "The first REVOKE-ACK voids every RTR that is out: the receive of a second cancel acknowledges "
+    "its RTS (P1.6)") {
   Pair pair(HazardPolicy::eager_flag);
   Receive& first = pair.receive_large();
   Receive& second = pair.receive_large();
@@ -396,7 +417,8 @@ TEST_CASE("A receive can be cancelled after its envelope was forgotten (P1.7)") 
   CHECK(pair.receiver().protocol().open_handles() == 0);
 }
 
-TEST_CASE("Crossing RTRs stop the speculation; it is tried again after the resume interval (P1.11)") {
+TEST_CASE(
+    "Crossing RTRs stop the speculation; it is tried again after the resume interval (P1.11)") {
   for (const HazardPolicy policy : both_policies) {
     Config config;
     config.adaptation.min_sample_rtrs = 4;
@@ -423,11 +445,11 @@ TEST_CASE("A late RTR of a freed communicator means nothing to the next one with
     old.settle();
     old.receive_large();
     const Message late{1, 0, -1, 0, [&] {
-      const auto rtr = old.peek<RtrHeader>(Kind::rtr);
-      std::vector<std::byte> bytes(sizeof rtr + rtr.key_bytes);
-      std::memcpy(bytes.data(), &rtr, sizeof rtr);
-      return bytes;
-    }()};
+                         const auto rtr = old.peek<RtrHeader>(Kind::rtr);
+                         std::vector<std::byte> bytes(sizeof rtr + rtr.key_bytes);
+                         std::memcpy(bytes.data(), &rtr, sizeof rtr);
+                         return bytes;
+                       }()};
 
     Pair fresh(policy, {}, {}, 2);
     fresh.sender().deliver(late);

@@ -51,12 +51,16 @@ class Line {
 
   template <class T>
   void put(const T& value) const {
-    expect(::send(descriptor_, &value, sizeof value, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof value), "the other process has gone");
+    expect(::send(descriptor_, &value, sizeof value, MSG_NOSIGNAL) ==
+               static_cast<ssize_t>(sizeof value),
+           "the other process has gone");
   }
   template <class T>
   [[nodiscard]] T get() const {
     T value{};
-    expect(recv(descriptor_, &value, sizeof value, MSG_WAITALL) == static_cast<ssize_t>(sizeof value), "the other process has gone");
+    expect(
+        recv(descriptor_, &value, sizeof value, MSG_WAITALL) == static_cast<ssize_t>(sizeof value),
+        "the other process has gone");
     return value;
   }
 
@@ -71,7 +75,9 @@ int listen_once(const char* port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(port)));
-  expect(bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && listen(listener, 1) == 0, "cannot listen");
+  expect(bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+             listen(listener, 1) == 0,
+         "cannot listen");
   return accept(listener, nullptr, nullptr);
 }
 
@@ -82,7 +88,8 @@ int dial(const char* host, const char* port) {
   inet_pton(AF_INET, host, &address.sin_addr);
   for (int left = 300; left > 0; --left) {
     const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return descriptor;
+    if (connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0)
+      return descriptor;
     close(descriptor);
     usleep(100000);
   }
@@ -110,12 +117,15 @@ struct Side {
   std::uint64_t remote_address = 0;
   std::uint32_t remote_key = 0;
 
-  Side(Line to, bool is_first, pid_t process, int count) : line(to), first(is_first), other(process), rounds(count) {
+  Side(Line to, bool is_first, pid_t process, int count)
+      : line(to), first(is_first), other(process), rounds(count) {
     VerbsOptions options;
     options.retry_count = 3;  // the scenarios with a broken network should not last
     options.connect_timeout_ms = 3000;
     device = open_verbs(options);
-    expect(device->register_memory(area.data(), area.size(), access::any, {}, region) == Status::done, "register_memory");
+    expect(
+        device->register_memory(area.data(), area.size(), access::any, {}, region) == Status::done,
+        "register_memory");
     completions = device->make_completion_queue(256);
     receives = device->make_receive_queue(receive_entries);
     for (std::uint32_t i = 0; i < receive_entries; ++i) post_receive(i);
@@ -130,25 +140,33 @@ struct Side {
   }
 
   /// Receive entry i has its own piece of the second half of the area.
-  [[nodiscard]] std::byte* slot(std::uint64_t i) { return area.data() + area_bytes / 2 + i * message_bytes; }
-  void post_receive(std::uint64_t i) { expect(receives->post(i, slot(i), message_bytes, region.local_key) == Status::done, "post receive"); }
+  [[nodiscard]] std::byte* slot(std::uint64_t i) {
+    return area.data() + area_bytes / 2 + i * message_bytes;
+  }
+  void post_receive(std::uint64_t i) {
+    expect(receives->post(i, slot(i), message_bytes, region.local_key) == Status::done,
+           "post receive");
+  }
 
   [[nodiscard]] Event wait_event(int limit_s = 60) {
     const auto end = Clock::now() + std::chrono::seconds(limit_s);
     Event event;
-    while (!device->poll_event(event)) expect(Clock::now() < end, "no event within " + std::to_string(limit_s) + " s");
+    while (!device->poll_event(event))
+      expect(Clock::now() < end, "no event within " + std::to_string(limit_s) + " s");
     return event;
   }
   void no_event_for(std::chrono::milliseconds time) {
     const auto end = Clock::now() + time;
     Event event;
-    while (Clock::now() < end) expect(!device->poll_event(event), "one event too many: " + event.why);
+    while (Clock::now() < end)
+      expect(!device->poll_event(event), "one event too many: " + event.why);
   }
 
   [[nodiscard]] Completion wait_completion(int limit_s = 60) {
     const auto end = Clock::now() + std::chrono::seconds(limit_s);
     std::array<Completion, 1> one;
-    while (completions->poll(one) == 0) expect(Clock::now() < end, "no completion within " + std::to_string(limit_s) + " s");
+    while (completions->poll(one) == 0)
+      expect(Clock::now() < end, "no completion within " + std::to_string(limit_s) + " s");
     return one[0];
   }
 
@@ -163,15 +181,19 @@ struct Side {
       expect(device->accept(request.request, *queue_pair) == Status::done, "accept");
     }
     const Event event = wait_event();
-    expect(event.kind == Event::Kind::established && event.queue_pair == queue_pair.get(), "not established: " + event.why);
+    expect(event.kind == Event::Kind::established && event.queue_pair == queue_pair.get(),
+           "not established: " + event.why);
     line.put(reinterpret_cast<std::uint64_t>(area.data()));
     line.put(region.remote_key);
     remote_address = line.get<std::uint64_t>();
     remote_key = line.get<std::uint32_t>();
   }
 
-  void post(const WorkRequest& request) { expect(queue_pair->post(request) == Status::done, "post"); }
-  [[nodiscard]] WorkRequest write_request(std::uint64_t id, const void* from, std::uint32_t bytes, std::uint64_t offset, bool signalled) const {
+  void post(const WorkRequest& request) {
+    expect(queue_pair->post(request) == Status::done, "post");
+  }
+  [[nodiscard]] WorkRequest write_request(std::uint64_t id, const void* from, std::uint32_t bytes,
+                                          std::uint64_t offset, bool signalled) const {
     WorkRequest request;
     request.id = id;
     request.opcode = Opcode::write;
@@ -189,8 +211,9 @@ struct Side {
 
 void print_half_round_trips(const char* what, std::vector<double>& half_us) {
   std::sort(half_us.begin(), half_us.end());
-  std::printf("  figure: %s: half round trip of 8 bytes, median %.1f us, p99 %.1f us of %zu\n", what, half_us[half_us.size() / 2],
-              half_us[half_us.size() * 99 / 100], half_us.size());
+  std::printf("  figure: %s: half round trip of 8 bytes, median %.1f us, p99 %.1f us of %zu\n",
+              what, half_us[half_us.size() / 2], half_us[half_us.size() * 99 / 100],
+              half_us.size());
 }
 
 /// 8 bytes there and back by RDMA write, found by polling memory; each value is checked.
@@ -201,7 +224,8 @@ void write_ping_pong(Side& side) {
   std::array<Completion, 16> done;
   const auto wait_for = [&](std::uint64_t value) {
     const auto end = Clock::now() + std::chrono::seconds(30);
-    while (arrived.load(std::memory_order_acquire) != value) expect(Clock::now() < end, "a write did not arrive");
+    while (arrived.load(std::memory_order_acquire) != value)
+      expect(Clock::now() < end, "a write did not arrive");
   };
   for (int i = 1; i <= side.rounds; ++i) {
     const auto value = static_cast<std::uint64_t>(i) * 0x0101010101010101U;
@@ -211,7 +235,8 @@ void write_ping_pong(Side& side) {
     side.post(side.write_request(1, &mine[8], 8, 0, i % 32 == 0));
     if (side.first) wait_for(value);
     half_us.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / 2);
-    for (std::size_t n = side.completions->poll(done), k = 0; k < n; ++k) expect(done[k].status == CompletionStatus::success, text(done[k].status));
+    for (std::size_t n = side.completions->poll(done), k = 0; k < n; ++k)
+      expect(done[k].status == CompletionStatus::success, text(done[k].status));
   }
   if (side.first) print_half_round_trips("write", half_us);
 }
@@ -227,7 +252,9 @@ void send_ping_pong(Side& side) {
       if (got.opcode != Opcode::receive) continue;
       std::uint64_t arrived = 0;
       std::memcpy(&arrived, side.slot(got.id), sizeof arrived);
-      expect(got.bytes == 8 && arrived == value && got.queue_pair_number == side.queue_pair->number(), "a wrong message arrived");
+      expect(
+          got.bytes == 8 && arrived == value && got.queue_pair_number == side.queue_pair->number(),
+          "a wrong message arrived");
       side.post_receive(got.id);
       return;
     }
@@ -265,11 +292,14 @@ void expect_loss(Side& side, bool post_before) {
     std::printf("completion: %s\n", text(end.status));
   }
   const Event lost = side.wait_event(60);
-  expect(lost.kind == Event::Kind::peer_lost && lost.queue_pair == side.queue_pair.get(), "peer_lost was expected");
+  expect(lost.kind == Event::Kind::peer_lost && lost.queue_pair == side.queue_pair.get(),
+         "peer_lost was expected");
   expect(!lost.why.empty(), "peer_lost has no words");
   std::printf("peer_lost: %s\n", lost.why.c_str());
   side.no_event_for(std::chrono::milliseconds(500));
-  expect(side.queue_pair->post(side.write_request(43, side.area.data(), 8, 0, true)) == Status::broken, "post after the loss should say broken");
+  expect(
+      side.queue_pair->post(side.write_request(43, side.area.data(), 8, 0, true)) == Status::broken,
+      "post after the loss should say broken");
 }
 
 /// The other process is killed while both are connected and idle.
@@ -317,9 +347,11 @@ void nobody(Side& side) {
   const auto expect_unreachable = [&](QueuePair& queue_pair, const Address& peer) {
     expect(side.device->connect(queue_pair, peer, {}) == Status::done, "connect");
     const Event end = side.wait_event(60);
-    expect(end.kind == Event::Kind::unreachable && end.queue_pair == &queue_pair, "unreachable was expected");
+    expect(end.kind == Event::Kind::unreachable && end.queue_pair == &queue_pair,
+           "unreachable was expected");
     std::printf("unreachable: %s\n", end.why.c_str());
-    expect(queue_pair.post(side.write_request(1, side.area.data(), 8, 0, true)) == Status::broken, "post should say broken");
+    expect(queue_pair.post(side.write_request(1, side.area.data(), 8, 0, true)) == Status::broken,
+           "post should say broken");
   };
   // In an address the port stands at 6, IPv4's last byte at 23 (wire.cpp).
   Address other_host = side.device->address();
@@ -327,7 +359,8 @@ void nobody(Side& side) {
   expect_unreachable(*side.queue_pair, other_host);
   Address other_port = side.device->address();
   other_port.bytes[6] = other_port.bytes[7] = std::byte{1};
-  const auto second = side.device->make_queue_pair({side.completions.get(), side.receives.get(), 128});
+  const auto second =
+      side.device->make_queue_pair({side.completions.get(), side.receives.get(), 128});
   expect_unreachable(*second, other_port);
 }
 
@@ -368,14 +401,18 @@ int probe(const char* device) {
   try {
     const auto opened = open_verbs(options);
     const Capabilities& can = opened->capabilities();
-    std::printf("open: %s inline %u gather %u message %llu send %u receive %u completion %u atomics %d/%d last byte %d rnr %d rate %u\n",
-                can.name.c_str(), can.inline_max_bytes, can.gather_max, static_cast<unsigned long long>(can.message_max_bytes), can.send_queue_max,
-                can.receive_queue_max, can.completion_queue_max, can.atomics, can.atomics_global, can.last_byte_last, can.receive_not_ready,
-                can.bandwidth_mbytes_s);
+    std::printf(
+        "open: %s inline %u gather %u message %llu send %u receive %u completion %u atomics %d/%d "
+        "last byte %d rnr %d rate %u\n",
+        can.name.c_str(), can.inline_max_bytes, can.gather_max,
+        static_cast<unsigned long long>(can.message_max_bytes), can.send_queue_max,
+        can.receive_queue_max, can.completion_queue_max, can.atomics, can.atomics_global,
+        can.last_byte_last, can.receive_not_ready, can.bandwidth_mbytes_s);
     std::vector<std::byte> area(1 << 20);
     MemoryRegion region;
     errno = 0;
-    const Status status = opened->register_memory(area.data(), area.size(), access::any, {}, region);
+    const Status status =
+        opened->register_memory(area.data(), area.size(), access::any, {}, region);
     std::printf("register: 1 MiB %s\n", status == Status::done ? "done" : std::strerror(errno));
     opened->deregister_memory(region);
     return 0;
@@ -411,7 +448,8 @@ int two_processes(const Scenario& scenario, int rounds) {
     scenario.run(side);
   }
   int status = 0;
-  if (scenario.other_survives) expect(waitpid(child, &status, 0) == child && status == 0, "the other process failed");
+  if (scenario.other_survives)
+    expect(waitpid(child, &status, 0) == child && status == 0, "the other process failed");
   std::printf("good\n");
   return 0;
 }
@@ -432,11 +470,14 @@ int main(int argc, char** argv) {
   for (const Scenario& scenario : scenarios) {
     if (argc < 2 || std::strcmp(argv[1], scenario.name) != 0) continue;
     try {
-      return argc >= 4 ? two_hosts(scenario, argv[2], argv[3]) : two_processes(scenario, argc > 2 ? std::atoi(argv[2]) : 1000);
+      return argc >= 4 ? two_hosts(scenario, argv[2], argv[3])
+                       : two_processes(scenario, argc > 2 ? std::atoi(argv[2]) : 1000);
     } catch (const Error& error) {
       fail(error.what());
     }
   }
-  std::fprintf(stderr, "usage: verbs_check probe [DEVICE] | SCENARIO [ROUNDS] | SCENARIO listen PORT | SCENARIO HOST PORT\n");
+  std::fprintf(stderr,
+               "usage: verbs_check probe [DEVICE] | SCENARIO [ROUNDS] | SCENARIO listen PORT | "
+               "SCENARIO HOST PORT\n");
   return 2;
 }

@@ -31,7 +31,8 @@ union Ancillary {
 }  // namespace
 
 std::string socket_name(const std::string& domain) {
-  return std::string(1, '\0') + "overlap-softdevice." + std::to_string(::getuid()) + "." + std::to_string(layout_version) + "." + domain;
+  return std::string(1, '\0') + "overlap-softdevice." + std::to_string(::getuid()) + "." +
+         std::to_string(layout_version) + "." + domain;
 }
 
 Descriptor listen_at(const std::string& name) noexcept {
@@ -39,7 +40,8 @@ Descriptor listen_at(const std::string& name) noexcept {
   if (!socket) return socket;
   sockaddr_un address{};
   const socklen_t bytes = fill(address, name);
-  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0 || ::listen(socket.get(), SOMAXCONN) != 0) {
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0 ||
+      ::listen(socket.get(), SOMAXCONN) != 0) {
     const int saved = errno;
     socket.reset();
     errno = saved;
@@ -72,7 +74,8 @@ bool is_same_user(int socket, int& pid) noexcept {
   return credentials.uid == ::getuid();
 }
 
-Transfer send_message(int socket, const Message& message, const int* descriptors, std::size_t count, bool block) noexcept {
+Transfer send_message(int socket, const Message& message, const int* descriptors, std::size_t count,
+                      bool block) noexcept {
   iovec part{const_cast<Message*>(&message), sizeof(message)};
   msghdr header{};
   header.msg_iov = &part;
@@ -88,7 +91,8 @@ Transfer send_message(int socket, const Message& message, const int* descriptors
     std::memcpy(CMSG_DATA(control), descriptors, count * sizeof(int));
   }
   for (;;) {
-    if (::sendmsg(socket, &header, MSG_NOSIGNAL | (block ? 0 : MSG_DONTWAIT)) == static_cast<ssize_t>(sizeof(message))) {
+    if (::sendmsg(socket, &header, MSG_NOSIGNAL | (block ? 0 : MSG_DONTWAIT)) ==
+        static_cast<ssize_t>(sizeof(message))) {
       return Transfer::done;
     }
     if (errno == EINTR) continue;
@@ -109,7 +113,8 @@ Transfer receive_message(int socket, Message& message, Attached* attached, bool 
     received = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | (block ? 0 : MSG_DONTWAIT));
   } while (received < 0 && errno == EINTR);
   if (received < 0 && errno == EAGAIN) return Transfer::would_block;
-  for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
+  for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr;
+       control = CMSG_NXTHDR(&header, control)) {
     if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (std::size_t i = 0; i < count; ++i) {

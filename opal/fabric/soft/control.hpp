@@ -17,29 +17,29 @@ namespace overlap::fabric::soft {
 
 /// What a message wants. numbers[] and values[] as listed.
 enum class Ask : std::uint32_t {
-  hello,            ///< numbers: layout version, node; values: bandwidth MB/s, latency ns, message ns -> welcome
-  welcome,          ///< numbers: client id; values: instance; descriptors: device page, doorbells, eventfd
-  probe,            ///< values: address of 8 bytes, what they hold -> status 0, or the errno with which their memory refused
+  hello,  ///< numbers: layout version, node; values: bandwidth MB/s, latency ns, message ns -> welcome
+  welcome,  ///< numbers: client id; values: instance; descriptors: device page, doorbells, eventfd
+  probe,  ///< values: address of 8 bytes, what they hold -> status 0, or the errno with which their memory refused
   register_memory,  ///< numbers: rights; values: address, bytes, offset in the descriptor if there is one -> numbers: key
   deregister,       ///< numbers: key
-  make_completions, ///< numbers: entries; descriptor: ring -> numbers: its number
-  make_receives,    ///< the same
-  make_pair,        ///< numbers: completions, receives (0: none), entries, cookie; descriptor: ring -> numbers: its number
-  drop_completions, ///< numbers: its number
+  make_completions,  ///< numbers: entries; descriptor: ring -> numbers: its number
+  make_receives,     ///< the same
+  make_pair,  ///< numbers: completions, receives (0: none), entries, cookie; descriptor: ring -> numbers: its number
+  drop_completions,  ///< numbers: its number
   drop_receives,
   drop_pair,
-  connect,          ///< numbers: pair, client; values: instance; data
-  accept,           ///< numbers: pair; values: request
-  reject,           ///< values: request
-  event,            ///< from the device. numbers: Event::Kind, pair; values: request; data, text
+  connect,  ///< numbers: pair, client; values: instance; data
+  accept,   ///< numbers: pair; values: request
+  reject,   ///< values: request
+  event,    ///< from the device. numbers: Event::Kind, pair; values: request; data, text
   // For testers: no hello is needed.
-  list,             ///< numbers: index -> numbers: pair, peer's pair, client, peer's client, node; status ENOENT behind the last
-  end_client,       ///< numbers: client
-  fail_next,        ///< numbers: pair, CompletionStatus
-  stall,            ///< numbers: pair, 1 or 0
-  delay,            ///< numbers: pair; values: ns
-  link_down,        ///< numbers: node, 1 or 0
-  quit,             ///< end the device process
+  list,  ///< numbers: index -> numbers: pair, peer's pair, client, peer's client, node; status ENOENT behind the last
+  end_client,  ///< numbers: client
+  fail_next,   ///< numbers: pair, CompletionStatus
+  stall,       ///< numbers: pair, 1 or 0
+  delay,       ///< numbers: pair; values: ns
+  link_down,   ///< numbers: node, 1 or 0
+  quit,        ///< end the device process
 };
 
 struct Message {
@@ -70,8 +70,10 @@ using Attached = std::array<Descriptor, 3>;
 enum class Transfer : std::uint8_t { done, would_block, ended };
 
 /// Send one message with up to three descriptors.
-[[nodiscard]] Transfer send_message(int socket, const Message& message, const int* descriptors = nullptr, std::size_t count = 0,
+[[nodiscard]] Transfer send_message(int socket, const Message& message,
+                                    const int* descriptors = nullptr, std::size_t count = 0,
                                     bool block = true) noexcept;
-[[nodiscard]] Transfer receive_message(int socket, Message& message, Attached* attached, bool block) noexcept;
+[[nodiscard]] Transfer receive_message(int socket, Message& message, Attached* attached,
+                                       bool block) noexcept;
 
 }  // namespace overlap::fabric::soft

@@ -44,7 +44,8 @@ void store(std::byte* to, const std::byte* from, std::size_t bytes, bool last) n
     std::memcpy(to, from, before);
     Word word = 0;
     std::memcpy(&word, from + before, sizeof(word));
-    std::atomic_ref<Word>(*reinterpret_cast<Word*>(to + before)).store(word, std::memory_order_release);
+    std::atomic_ref<Word>(*reinterpret_cast<Word*>(to + before))
+        .store(word, std::memory_order_release);
     return;
   }
   std::memcpy(to, from, bytes - 1);
@@ -58,13 +59,17 @@ void store(std::byte* to, const std::byte* from, std::size_t bytes, bool last) n
   return bytes;
 }
 
-[[nodiscard]] iovec remote(std::uint64_t address, std::size_t bytes) noexcept { return {reinterpret_cast<void*>(address), bytes}; }
+[[nodiscard]] iovec remote(std::uint64_t address, std::size_t bytes) noexcept {
+  return {reinterpret_cast<void*>(address), bytes};
+}
 
-[[nodiscard]] bool write_remote(pid_t to, const std::byte* from, const iovec* parts, std::size_t count) noexcept {
+[[nodiscard]] bool write_remote(pid_t to, const std::byte* from, const iovec* parts,
+                                std::size_t count) noexcept {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < count; ++i) bytes += parts[i].iov_len;
   const iovec local{const_cast<std::byte*>(from), bytes};
-  return bytes == 0 || ::process_vm_writev(to, &local, 1, parts, count, 0) == static_cast<ssize_t>(bytes);
+  return bytes == 0 ||
+         ::process_vm_writev(to, &local, 1, parts, count, 0) == static_cast<ssize_t>(bytes);
 }
 
 }  // namespace
@@ -76,7 +81,8 @@ Copier::Copier() {
   ::sigaction(SIGBUS, &action, nullptr);
 }
 
-Copied Copier::copy(pid_t to, std::span<const Piece> target, pid_t from, std::span<const Piece> source, bool last) noexcept {
+Copied Copier::copy(pid_t to, std::span<const Piece> target, pid_t from,
+                    std::span<const Piece> source, bool last) noexcept {
   volatile bool reading = true;
   errno = 0;
   if (sigsetjmp(fault_return, 0) != 0) {
@@ -86,7 +92,8 @@ Copied Copier::copy(pid_t to, std::span<const Piece> target, pid_t from, std::sp
   fault_expected = 1;
   bool good = true;
   const bool one_source = source.size() == 1;
-  const bool direct = one_source && source[0].mapping == nullptr && target.size() == 1 && target[0].mapping != nullptr;
+  const bool direct = one_source && source[0].mapping == nullptr && target.size() == 1 &&
+                      target[0].mapping != nullptr;
   // When the direct way fails, the longer one tells whose memory it was.
   if (!direct || !read_into(target[0].mapping, from, source[0], last)) {
     const std::byte* bytes = buffer_.data();
@@ -116,7 +123,8 @@ bool Copier::gather(pid_t from, std::span<const Piece> source, std::size_t bytes
     } else {
       const iovec local{at, piece.bytes};
       const iovec other = remote(piece.address, piece.bytes);
-      if (::process_vm_readv(from, &local, 1, &other, 1, 0) != static_cast<ssize_t>(piece.bytes)) return false;
+      if (::process_vm_readv(from, &local, 1, &other, 1, 0) != static_cast<ssize_t>(piece.bytes))
+        return false;
     }
     at += piece.bytes;
   }
@@ -130,19 +138,22 @@ bool Copier::read_into(std::byte* target, pid_t from, const Piece& source, bool 
   const std::size_t before = source.bytes - held;
   const iovec local[2] = {{target, before}, {end.data(), held}};
   const iovec other = remote(source.address, source.bytes);
-  if (::process_vm_readv(from, local, 2, &other, 1, 0) != static_cast<ssize_t>(source.bytes)) return false;
+  if (::process_vm_readv(from, local, 2, &other, 1, 0) != static_cast<ssize_t>(source.bytes))
+    return false;
   if (last) store(target + before, end.data(), held, true);
   return true;
 }
 
-bool Copier::scatter(pid_t to, std::span<const Piece> target, const std::byte* from, bool last) noexcept {
+bool Copier::scatter(pid_t to, std::span<const Piece> target, const std::byte* from,
+                     bool last) noexcept {
   for (std::size_t i = 0; i < target.size(); ++i) {
     const Piece& piece = target[i];
     const bool end = last && i + 1 == target.size() && piece.bytes > 0;
     if (piece.mapping != nullptr) {
       store(piece.mapping, from, piece.bytes, end);
     } else {
-      const iovec parts[2] = {remote(piece.address, piece.bytes - (end ? 1 : 0)), remote(piece.address + piece.bytes - 1, end ? 1 : 0)};
+      const iovec parts[2] = {remote(piece.address, piece.bytes - (end ? 1 : 0)),
+                              remote(piece.address + piece.bytes - 1, end ? 1 : 0)};
       if (string_stores_ordered || !end) {
         if (!write_remote(to, from, parts, end ? 2 : 1)) return false;
       } else {
@@ -156,7 +167,8 @@ bool Copier::scatter(pid_t to, std::span<const Piece> target, const std::byte* f
   return true;
 }
 
-Copied Copier::atomic(pid_t pid, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept {
+Copied Copier::atomic(pid_t pid, const Piece& target, const WorkRequest& request,
+                      std::uint64_t& old) noexcept {
   const bool add = request.opcode == Opcode::fetch_add;
   if (target.mapping != nullptr) {
     if (sigsetjmp(fault_return, 0) != 0) {
@@ -180,11 +192,13 @@ Copied Copier::atomic(pid_t pid, const Piece& target, const WorkRequest& request
   const iovec other = remote(target.address, sizeof(Word));
   Word word = 0;
   const iovec local{&word, sizeof(word)};
-  if (::process_vm_readv(pid, &local, 1, &other, 1, 0) != static_cast<ssize_t>(sizeof(word))) return failed();
+  if (::process_vm_readv(pid, &local, 1, &other, 1, 0) != static_cast<ssize_t>(sizeof(word)))
+    return failed();
   old = word;
   if (!add && word != request.compare) return Copied::done;
   word = add ? word + request.operand : request.operand;
-  if (::process_vm_writev(pid, &local, 1, &other, 1, 0) != static_cast<ssize_t>(sizeof(word))) return failed();
+  if (::process_vm_writev(pid, &local, 1, &other, 1, 0) != static_cast<ssize_t>(sizeof(word)))
+    return failed();
   return Copied::done;
 }
 

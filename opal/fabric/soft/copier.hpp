@@ -21,13 +21,17 @@ class Copier {
   Copier();
 
   /// @param last  see Host::copy
-  [[nodiscard]] Copied copy(pid_t to, std::span<const Piece> target, pid_t from, std::span<const Piece> source, bool last) noexcept;
-  [[nodiscard]] Copied atomic(pid_t pid, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept;
+  [[nodiscard]] Copied copy(pid_t to, std::span<const Piece> target, pid_t from,
+                            std::span<const Piece> source, bool last) noexcept;
+  [[nodiscard]] Copied atomic(pid_t pid, const Piece& target, const WorkRequest& request,
+                              std::uint64_t& old) noexcept;
 
  private:
   [[nodiscard]] bool gather(pid_t from, std::span<const Piece> source, std::size_t bytes) noexcept;
-  [[nodiscard]] static bool read_into(std::byte* target, pid_t from, const Piece& source, bool last) noexcept;
-  [[nodiscard]] static bool scatter(pid_t to, std::span<const Piece> target, const std::byte* from, bool last) noexcept;
+  [[nodiscard]] static bool read_into(std::byte* target, pid_t from, const Piece& source,
+                                      bool last) noexcept;
+  [[nodiscard]] static bool scatter(pid_t to, std::span<const Piece> target, const std::byte* from,
+                                    bool last) noexcept;
 
   /// Stays in the cache: bytes that neither side lets the device map pass through here.
   alignas(64) std::array<std::byte, Host::piece_bytes> buffer_;

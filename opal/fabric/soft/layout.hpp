@@ -59,8 +59,10 @@ static_assert(offsetof(DevicePage, asleep) == line_bytes && sizeof(DevicePage) =
 ///   D5 events (release) -> D6 events (acquire): nothing but the hint; the socket orders the messages themselves
 struct Doorbells {
   static constexpr std::uint32_t entries = 1024;
-  static constexpr std::uint32_t receive_bit = 1U << 31U;     ///< the number is a receive queue's that was starved
-  static constexpr std::uint32_t completion_bit = 1U << 30U;  ///< the number is a completion queue's that was full
+  static constexpr std::uint32_t receive_bit =
+      1U << 31U;  ///< the number is a receive queue's that was starved
+  static constexpr std::uint32_t completion_bit =
+      1U << 30U;  ///< the number is a completion queue's that was full
 
   AreaHeader header;
   alignas(line_bytes) Counter tail{0};
@@ -69,7 +71,8 @@ struct Doorbells {
   Counter events{0};
   alignas(line_bytes) std::uint32_t rings[entries]{};
 };
-static_assert(offsetof(Doorbells, tail) == 64 && offsetof(Doorbells, head) == 128 && offsetof(Doorbells, rings) == 192);
+static_assert(offsetof(Doorbells, tail) == 64 && offsetof(Doorbells, head) == 128 &&
+              offsetof(Doorbells, rings) == 192);
 static_assert(sizeof(Doorbells) == 192 + 4 * Doorbells::entries);
 
 inline constexpr std::uint32_t inline_max_bytes = 128;
@@ -102,7 +105,8 @@ inline constexpr std::uint8_t fenced = 2;
 inline constexpr std::uint8_t inline_data = 4;
 }  // namespace send_flag
 static_assert(std::is_trivially_copyable_v<SendSlot>);
-static_assert(sizeof(SendSlot) == 256 && offsetof(SendSlot, gather) == 48 && offsetof(SendSlot, opcode) == 96);
+static_assert(sizeof(SendSlot) == 256 && offsetof(SendSlot, gather) == 48 &&
+              offsetof(SendSlot, opcode) == 96);
 static_assert(offsetof(SendSlot, inline_data) == 128);
 
 /// Send queue of a queue pair.
@@ -176,7 +180,8 @@ struct CompletionRing {
 static_assert(offsetof(CompletionRing, head) == 128 && offsetof(CompletionRing, slots) == 192);
 
 /// Bytes of a ring with n entries.
-template <class Ring> constexpr std::size_t ring_bytes(std::uint32_t entries) noexcept {
+template <class Ring>
+constexpr std::size_t ring_bytes(std::uint32_t entries) noexcept {
   return offsetof(Ring, slots) + entries * sizeof(static_cast<Ring*>(nullptr)->slots[0]);
 }
 

@@ -40,8 +40,10 @@ Server::Server(Descriptor listening, const ServerOptions& options)
       page_(Mapping::map(page_file_.get(), 0, sizeof(DevicePage))),
       engine_(*this) {
   // Edge-triggered: the eventfd wakes at each write and need not be read.
-  if (!epoll_ || !doorbell_ || !page_ || ::getrandom(&instance_, sizeof(instance_), 0) != sizeof(instance_) ||
-      !watch(listening_.get(), listening_id, EPOLLIN) || !watch(doorbell_.get(), doorbell_id, EPOLLIN | EPOLLET)) {
+  if (!epoll_ || !doorbell_ || !page_ ||
+      ::getrandom(&instance_, sizeof(instance_), 0) != sizeof(instance_) ||
+      !watch(listening_.get(), listening_id, EPOLLIN) ||
+      !watch(doorbell_.get(), doorbell_id, EPOLLIN | EPOLLET)) {
     throw std::runtime_error("the software device process cannot set up its descriptors");
   }
   page_.as<DevicePage>()->header = AreaHeader{};
@@ -81,7 +83,8 @@ bool Server::look_at_doorbells(Time now) {
     if (!session->doorbells) continue;
     Doorbells& doorbells = *session->doorbells.as<Doorbells>();
     std::uint32_t head = doorbells.head.load(std::memory_order_relaxed);
-    const std::uint32_t tail = doorbells.tail.load(std::memory_order_seq_cst);  // D2, R of DevicePage
+    const std::uint32_t tail =
+        doorbells.tail.load(std::memory_order_seq_cst);  // D2, R of DevicePage
     if (tail - head > Doorbells::entries) {
       end(*session);
       continue;
@@ -108,7 +111,8 @@ void Server::answer_doorbell(Session& session, std::uint32_t number, Time now) {
       engine_.receives_posted(*found->second->receives, now);
     }
   } else if ((number & Doorbells::completion_bit) != 0) {
-    if (const auto found = session.completions.find(plain); found != session.completions.end()) fill_completions(*found->second);
+    if (const auto found = session.completions.find(plain); found != session.completions.end())
+      fill_completions(*found->second);
   } else if (const auto found = session.pairs.find(plain); found != session.pairs.end()) {
     engine_.ring(*found->second->pair, now);
   }
@@ -116,7 +120,8 @@ void Server::answer_doorbell(Session& session, std::uint32_t number, Time now) {
 
 void Server::look_at_everything(Session& session, Time now) {
   for (auto& [number, pair] : session.pairs) engine_.ring(*pair->pair, now);
-  for (auto& [number, receives] : session.receives) engine_.receives_posted(*receives->receives, now);
+  for (auto& [number, receives] : session.receives)
+    engine_.receives_posted(*receives->receives, now);
   for (auto& [number, completions] : session.completions) fill_completions(*completions);
 }
 
@@ -128,11 +133,13 @@ void Server::sleep_until(Time wake) {
     return;
   }
   Counter& asleep = page_.as<DevicePage>()->asleep;
-  page_.as<DevicePage>()->cpu.store(static_cast<std::uint32_t>(::sched_getcpu()), std::memory_order_relaxed);
+  page_.as<DevicePage>()->cpu.store(static_cast<std::uint32_t>(::sched_getcpu()),
+                                    std::memory_order_relaxed);
   asleep.store(1, std::memory_order_seq_cst);  // S of DevicePage
   if (!look_at_doorbells(now)) {
     Time timeout = wake == never ? never : wake - now;
-    if (clients_ == 0) timeout = std::min(timeout, std::max<Time>(0, alone_since_ + options_.linger_ns - now));
+    if (clients_ == 0)
+      timeout = std::min(timeout, std::max<Time>(0, alone_since_ + options_.linger_ns - now));
     handle_events(timeout);
   }
   asleep.store(0, std::memory_order_seq_cst);
@@ -146,8 +153,8 @@ void Server::handle_events(Time timeout_ns) {
     timeout.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000);
     timeout.tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000);
   }
-  const int count =
-      ::epoll_pwait2(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ns != never ? &timeout : nullptr, nullptr);
+  const int count = ::epoll_pwait2(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                                   timeout_ns != never ? &timeout : nullptr, nullptr);
   for (int i = 0; i < count; ++i) {
     const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
     if (id == doorbell_id) continue;  // only a reason to wake up
@@ -177,7 +184,8 @@ void Server::take_connections() {
     session->socket = std::move(socket);
     session->process = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     if (!watch(session->socket.get(), session->id * 2, EPOLLIN)) continue;
-    if (session->process) static_cast<void>(watch(session->process.get(), session->id * 2 + 1, EPOLLIN));
+    if (session->process)
+      static_cast<void>(watch(session->process.get(), session->id * 2 + 1, EPOLLIN));
     sessions_.emplace(session->id, std::move(session));
   }
 }
@@ -194,10 +202,12 @@ void Server::read_messages(Session& session) {
   }
 }
 
-void Server::send(Session& session, const Message& message, const int* descriptors, std::size_t count) {
+void Server::send(Session& session, const Message& message, const int* descriptors,
+                  std::size_t count) {
   if (session.ended) return;
   Transfer transfer = Transfer::would_block;
-  if (session.unsent.empty()) transfer = send_message(session.socket.get(), message, descriptors, count, false);
+  if (session.unsent.empty())
+    transfer = send_message(session.socket.get(), message, descriptors, count, false);
   if (transfer == Transfer::ended) end(session);
   if (transfer != Transfer::would_block) return;
   // Only events can pile up: a client waits for each reply.
@@ -211,7 +221,8 @@ void Server::send(Session& session, const Message& message, const int* descripto
 void Server::send_unsent(Session& session) {
   if (session.unsent.empty()) return;
   while (!session.unsent.empty()) {
-    const Transfer transfer = send_message(session.socket.get(), session.unsent.front(), nullptr, 0, false);
+    const Transfer transfer =
+        send_message(session.socket.get(), session.unsent.front(), nullptr, 0, false);
     if (transfer == Transfer::would_block) return;
     if (transfer == Transfer::ended) return end(session);
     session.unsent.pop_front();

@@ -40,7 +40,8 @@ struct ServedCompletions {
   std::uint32_t entries = 0;
   std::uint32_t tail = 0;
   std::uint32_t users = 0;
-  std::deque<CompletionSlot> outside;  ///< did not fit: the poster has more under way than its completion queue has entries
+  std::deque<CompletionSlot>
+      outside;  ///< did not fit: the poster has more under way than its completion queue has entries
 };
 
 /// One connection: a client, or a tester that has not said hello.
@@ -83,7 +84,8 @@ class Server final : private Host {
   void handle_events(Time timeout_ns);
   void take_connections();
   void read_messages(Session& session);
-  void send(Session& session, const Message& message, const int* descriptors = nullptr, std::size_t count = 0);
+  void send(Session& session, const Message& message, const int* descriptors = nullptr,
+            std::size_t count = 0);
   void send_unsent(Session& session);
   void end(Session& session) noexcept;
   void bury_ended();
@@ -93,21 +95,28 @@ class Server final : private Host {
   void handle(Session& session, const Message& ask, Attached& attached);
   void handle_hello(Session& session, const Message& ask);
   [[nodiscard]] int probe(const Session& session, const Message& ask) const noexcept;
-  [[nodiscard]] int register_memory(Session& session, const Message& ask, Attached& attached, Message& reply);
-  [[nodiscard]] int make_completions(Session& session, const Message& ask, Attached& attached, Message& reply);
-  [[nodiscard]] int make_receives(Session& session, const Message& ask, Attached& attached, Message& reply);
-  [[nodiscard]] int make_pair(Session& session, const Message& ask, Attached& attached, Message& reply);
+  [[nodiscard]] int register_memory(Session& session, const Message& ask, Attached& attached,
+                                    Message& reply);
+  [[nodiscard]] int make_completions(Session& session, const Message& ask, Attached& attached,
+                                     Message& reply);
+  [[nodiscard]] int make_receives(Session& session, const Message& ask, Attached& attached,
+                                  Message& reply);
+  [[nodiscard]] int make_pair(Session& session, const Message& ask, Attached& attached,
+                              Message& reply);
   [[nodiscard]] int drop(Session& session, const Message& ask);
-  [[nodiscard]] int handle_client(Session& session, const Message& ask, Attached& attached, Message& reply);
+  [[nodiscard]] int handle_client(Session& session, const Message& ask, Attached& attached,
+                                  Message& reply);
   [[nodiscard]] int handle_tester(const Message& ask, Message& reply);
 
   // server_host.cpp: the engine's view of the machine
-  [[nodiscard]] Copied copy(const Client& to, std::span<const Piece> target, const Client& from, std::span<const Piece> source,
-                            bool last) noexcept override;
-  [[nodiscard]] Copied atomic(const Client& client, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept override;
+  [[nodiscard]] Copied copy(const Client& to, std::span<const Piece> target, const Client& from,
+                            std::span<const Piece> source, bool last) noexcept override;
+  [[nodiscard]] Copied atomic(const Client& client, const Piece& target, const WorkRequest& request,
+                              std::uint64_t& old) noexcept override;
   [[nodiscard]] bool fetch(Pair& pair, Submission& out) override;
   [[nodiscard]] bool take_receive(Receives& receives, Receive& out) override;
-  void complete(Completions& completions, Pair& pair, const Completion& completion, std::uint32_t position) override;
+  void complete(Completions& completions, Pair& pair, const Completion& completion,
+                std::uint32_t position) override;
   void event(Client& client, Pair* pair, const Event& event) override;
   void fill_completions(ServedCompletions& completions);
 

@@ -7,19 +7,23 @@
 namespace overlap::fabric::soft {
 namespace {
 
-[[nodiscard]] Session& session_of(const Client& client) noexcept { return *static_cast<Session*>(client.host); }
+[[nodiscard]] Session& session_of(const Client& client) noexcept {
+  return *static_cast<Session*>(client.host);
+}
 
 }  // namespace
 
-Copied Server::copy(const Client& to, std::span<const Piece> target, const Client& from, std::span<const Piece> source,
-                    bool last) noexcept {
-  const Copied copied = copier_.copy(session_of(to).pid, target, session_of(from).pid, source, last);
+Copied Server::copy(const Client& to, std::span<const Piece> target, const Client& from,
+                    std::span<const Piece> source, bool last) noexcept {
+  const Copied copied =
+      copier_.copy(session_of(to).pid, target, session_of(from).pid, source, last);
   if (copied == Copied::source_gone) end(session_of(from));
   if (copied == Copied::target_gone) end(session_of(to));
   return copied;
 }
 
-Copied Server::atomic(const Client& client, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept {
+Copied Server::atomic(const Client& client, const Piece& target, const WorkRequest& request,
+                      std::uint64_t& old) noexcept {
   const Copied outcome = copier_.atomic(session_of(client).pid, target, request, old);
   if (outcome == Copied::target_gone) end(session_of(client));
   return outcome;
@@ -32,7 +36,8 @@ bool Server::fetch(Pair& pair, Submission& out) {
   const SendSlot& slot = ring.slots[served.head % served.entries];
   WorkRequest& request = out.request;
   request.id = slot.id;
-  request.opcode = static_cast<Opcode>(std::min(slot.opcode, static_cast<std::uint8_t>(Opcode::compare_swap)));
+  request.opcode =
+      static_cast<Opcode>(std::min(slot.opcode, static_cast<std::uint8_t>(Opcode::compare_swap)));
   request.gather_count = std::min(slot.gather_count, static_cast<std::uint8_t>(gather_limit));
   request.signalled = (slot.flags & send_flag::signalled) != 0;
   request.fenced = (slot.flags & send_flag::fenced) != 0;
@@ -43,7 +48,8 @@ bool Server::fetch(Pair& pair, Submission& out) {
   request.operand = slot.operand;
   request.compare = slot.compare;
   for (std::size_t i = 0; i < gather_limit; ++i) {
-    request.gather[i] = {reinterpret_cast<const void*>(slot.gather[i].address), slot.gather[i].bytes, slot.gather[i].local_key};
+    request.gather[i] = {reinterpret_cast<const void*>(slot.gather[i].address),
+                         slot.gather[i].bytes, slot.gather[i].local_key};
   }
   out.posted = slot.posted_ns;
   out.position = served.head;
@@ -67,7 +73,8 @@ bool Server::take_receive(Receives& receives, Receive& out) {
   return true;
 }
 
-void Server::complete(Completions& completions, Pair& pair, const Completion& completion, std::uint32_t position) {
+void Server::complete(Completions& completions, Pair& pair, const Completion& completion,
+                      std::uint32_t position) {
   ServedCompletions& served = *static_cast<ServedCompletions*>(completions.host);
   CompletionSlot slot{};
   slot.id = completion.id;
@@ -109,7 +116,8 @@ void Server::event(Client& client, Pair* pair, const Event& event) {
   std::memcpy(message.text.data(), event.why.data(), words);
   send(session, message);
   if (session.doorbells) {
-    session.doorbells.as<Doorbells>()->events.fetch_add(1, std::memory_order_release);  // D5, pairs with D6
+    session.doorbells.as<Doorbells>()->events.fetch_add(
+        1, std::memory_order_release);  // D5, pairs with D6
   }
 }
 

@@ -9,7 +9,8 @@ namespace overlap::fabric::soft {
 namespace {
 
 /// Map a client's ring. @returns  empty with errno set when it is not what it should be
-[[nodiscard]] Mapping map_ring(const Attached& attached, std::uint32_t entries, std::size_t bytes) noexcept {
+[[nodiscard]] Mapping map_ring(const Attached& attached, std::uint32_t entries,
+                               std::size_t bytes) noexcept {
   if (entries == 0 || !attached[0] || !is_sealed(attached[0].get())) {
     errno = EINVAL;
     return {};
@@ -29,7 +30,9 @@ void Server::handle(Session& session, const Message& ask, Attached& attached) {
   Message reply;
   reply.ask = ask.ask;
   try {
-    reply.status = session.client != nullptr && ask.ask < Ask::list ? handle_client(session, ask, attached, reply) : handle_tester(ask, reply);
+    reply.status = session.client != nullptr && ask.ask < Ask::list
+                       ? handle_client(session, ask, attached, reply)
+                       : handle_tester(ask, reply);
   } catch (const std::bad_alloc&) {
     reply.status = ENOMEM;
   }
@@ -67,12 +70,15 @@ int Server::probe(const Session& session, const Message& ask) const noexcept {
   std::uint64_t word = 0;
   const iovec local{&word, sizeof(word)};
   const iovec remote{reinterpret_cast<void*>(ask.values[0]), sizeof(word)};
-  if (::process_vm_readv(session.pid, &local, 1, &remote, 1, 0) != static_cast<ssize_t>(sizeof(word))) return errno != 0 ? errno : EFAULT;
+  if (::process_vm_readv(session.pid, &local, 1, &remote, 1, 0) !=
+      static_cast<ssize_t>(sizeof(word)))
+    return errno != 0 ? errno : EFAULT;
   // Another process's memory at this address: the client lives in a pid namespace that we do not see.
   return word == ask.values[1] ? 0 : ESRCH;
 }
 
-int Server::handle_client(Session& session, const Message& ask, Attached& attached, Message& reply) {
+int Server::handle_client(Session& session, const Message& ask, Attached& attached,
+                          Message& reply) {
   switch (ask.ask) {
     case Ask::probe: return probe(session, ask);
     case Ask::register_memory: return register_memory(session, ask, attached, reply);
@@ -93,7 +99,8 @@ int Server::handle_client(Session& session, const Message& ask, Attached& attach
       data.bytes = ask.data;
       data.size_bytes = std::min<std::uint32_t>(ask.data_bytes, private_max_bytes);
       // Client ids start at 1: another device's client is nobody here.
-      return answer(engine_.connect(pair, ask.values[0] == instance_ ? ask.numbers[1] : 0, data), EINVAL);
+      return answer(engine_.connect(pair, ask.values[0] == instance_ ? ask.numbers[1] : 0, data),
+                    EINVAL);
     }
     case Ask::reject: engine_.reject(ask.values[0], *session.client); return 0;
     case Ask::hello:
@@ -110,7 +117,8 @@ int Server::handle_client(Session& session, const Message& ask, Attached& attach
   return EINVAL;
 }
 
-int Server::register_memory(Session& session, const Message& ask, Attached& attached, Message& reply) {
+int Server::register_memory(Session& session, const Message& ask, Attached& attached,
+                            Message& reply) {
   Region region;
   region.client = session.client->id;
   region.address = ask.values[0];
@@ -126,7 +134,8 @@ int Server::register_memory(Session& session, const Message& ask, Attached& atta
   return 0;
 }
 
-int Server::make_completions(Session& session, const Message& ask, Attached& attached, Message& reply) {
+int Server::make_completions(Session& session, const Message& ask, Attached& attached,
+                             Message& reply) {
   auto served = std::make_unique<ServedCompletions>();
   served->entries = ask.numbers[0];
   served->ring = map_ring(attached, served->entries, ring_bytes<CompletionRing>(served->entries));
@@ -137,7 +146,8 @@ int Server::make_completions(Session& session, const Message& ask, Attached& att
   return 0;
 }
 
-int Server::make_receives(Session& session, const Message& ask, Attached& attached, Message& reply) {
+int Server::make_receives(Session& session, const Message& ask, Attached& attached,
+                          Message& reply) {
   auto served = std::make_unique<ServedReceives>();
   served->entries = ask.numbers[0];
   served->ring = map_ring(attached, served->entries, ring_bytes<ReceiveRing>(served->entries));
@@ -151,7 +161,9 @@ int Server::make_receives(Session& session, const Message& ask, Attached& attach
 int Server::make_pair(Session& session, const Message& ask, Attached& attached, Message& reply) {
   const auto completions = session.completions.find(ask.numbers[0]);
   const auto receives = session.receives.find(ask.numbers[1]);
-  if (completions == session.completions.end() || (ask.numbers[1] != 0 && receives == session.receives.end())) return EINVAL;
+  if (completions == session.completions.end() ||
+      (ask.numbers[1] != 0 && receives == session.receives.end()))
+    return EINVAL;
   auto served = std::make_unique<ServedPair>();
   served->session = &session;
   served->entries = ask.numbers[2];
@@ -159,7 +171,8 @@ int Server::make_pair(Session& session, const Message& ask, Attached& attached, 
   served->ring = map_ring(attached, served->entries, ring_bytes<SendRing>(served->entries));
   if (!served->ring) return errno;
   Receives* queue = ask.numbers[1] != 0 ? receives->second->receives : nullptr;
-  served->pair = &engine_.add_pair(*session.client, *completions->second->completions, queue, served.get());
+  served->pair =
+      &engine_.add_pair(*session.client, *completions->second->completions, queue, served.get());
   ++completions->second->users;
   if (queue != nullptr) ++receives->second->users;
   reply.numbers[0] = served->pair->number;
@@ -207,8 +220,8 @@ int Server::handle_tester(const Message& ask, Message& reply) {
       if (index++ != ask.numbers[0]) return;
       status = 0;
       const Pair* peer = pair.peer;
-      reply.numbers = {pair.number, peer != nullptr ? peer->number : 0, pair.client->id, peer != nullptr ? peer->client->id : 0,
-                       pair.client->node_number};
+      reply.numbers = {pair.number, peer != nullptr ? peer->number : 0, pair.client->id,
+                       peer != nullptr ? peer->client->id : 0, pair.client->node_number};
       reply.values[0] = static_cast<std::uint64_t>(static_cast<Session*>(pair.client->host)->pid);
     });
     return status;

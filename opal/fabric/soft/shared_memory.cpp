@@ -29,8 +29,8 @@ Mapping Mapping::map(int descriptor, std::size_t offset, std::size_t bytes) noex
     return mapping;
   }
   const std::size_t skip = offset % static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  void* start =
-      ::mmap(nullptr, bytes + skip, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, static_cast<off_t>(offset - skip));
+  void* start = ::mmap(nullptr, bytes + skip, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
+                       static_cast<off_t>(offset - skip));
   if (start == MAP_FAILED) return mapping;
   mapping.start_ = start;
   mapping.mapped_bytes_ = bytes + skip;
@@ -45,10 +45,14 @@ constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 Descriptor make_memory_file(const char* name, std::size_t bytes) noexcept {
   Descriptor file(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file) return file;
-  if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 || ::fcntl(file.get(), F_ADD_SEALS, seals) != 0) file.reset();
+  if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
+      ::fcntl(file.get(), F_ADD_SEALS, seals) != 0)
+    file.reset();
   return file;
 }
 
-bool is_sealed(int descriptor) noexcept { return (::fcntl(descriptor, F_GET_SEALS) & seals) == seals; }
+bool is_sealed(int descriptor) noexcept {
+  return (::fcntl(descriptor, F_GET_SEALS) & seals) == seals;
+}
 
 }  // namespace overlap::fabric::soft

@@ -31,7 +31,9 @@ class Mapping {
  public:
   Mapping() noexcept = default;
   Mapping(Mapping&& other) noexcept
-      : start_(std::exchange(other.start_, nullptr)), mapped_bytes_(std::exchange(other.mapped_bytes_, 0)), skip_(other.skip_) {}
+      : start_(std::exchange(other.start_, nullptr)),
+        mapped_bytes_(std::exchange(other.mapped_bytes_, 0)),
+        skip_(other.skip_) {}
   Mapping& operator=(Mapping&& other) noexcept {
     std::swap(start_, other.start_);
     std::swap(mapped_bytes_, other.mapped_bytes_);
@@ -45,7 +47,10 @@ class Mapping {
 
   [[nodiscard]] explicit operator bool() const noexcept { return start_ != nullptr; }
   [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(start_) + skip_; }
-  template <class T> [[nodiscard]] T* as() const noexcept { return reinterpret_cast<T*>(data()); }
+  template <class T>
+  [[nodiscard]] T* as() const noexcept {
+    return reinterpret_cast<T*>(data());
+  }
 
  private:
   void* start_ = nullptr;

@@ -18,7 +18,9 @@
 
 namespace overlap::fabric {
 
-std::unique_ptr<Device> open_soft(const SoftOptions& options) { return std::make_unique<soft::SoftDevice>(options); }
+std::unique_ptr<Device> open_soft(const SoftOptions& options) {
+  return std::make_unique<soft::SoftDevice>(options);
+}
 
 }  // namespace overlap::fabric
 
@@ -35,11 +37,15 @@ constexpr long attempt_pause_ns = 10'000'000;
 
 void check(const SoftOptions& options) {
   const auto fail = [](const std::string& text) { throw Error(Error::Kind::bad_option, text); };
-  if (options.bandwidth_mbytes_s == 0) fail("the software device's bandwidth is 0 MB/s; give at least 1");
-  if (options.bandwidth_mbytes_s > 1'000'000) fail("the software device's bandwidth is over 1000000 MB/s");
+  if (options.bandwidth_mbytes_s == 0)
+    fail("the software device's bandwidth is 0 MB/s; give at least 1");
+  if (options.bandwidth_mbytes_s > 1'000'000)
+    fail("the software device's bandwidth is over 1000000 MB/s");
   if (options.latency_ns > 1'000'000'000) fail("the software device's latency is over one second");
-  if (options.message_ns > 1'000'000'000) fail("the software device's time per message is over one second");
-  if (options.domain.size() > domain_max_bytes) fail("the software device's domain is longer than 64 characters");
+  if (options.message_ns > 1'000'000'000)
+    fail("the software device's time per message is over one second");
+  if (options.domain.size() > domain_max_bytes)
+    fail("the software device's domain is longer than 64 characters");
 }
 
 }  // namespace
@@ -74,14 +80,16 @@ void SoftDevice::open(const SoftOptions& options) {
     socket_ = connect_to(name);
     if (socket_) {
       if (!is_same_user(socket_.get(), device_pid_)) {
-        throw Error(Error::Kind::no_permission, "the software device's socket belongs to another user; choose another domain");
+        throw Error(Error::Kind::no_permission,
+                    "the software device's socket belongs to another user; choose another domain");
       }
       if (say_hello(options)) return;
     } else if (errno == ECONNREFUSED) {
       start_device(find_program(options.program), options.domain);
       continue;
     } else if (errno != EAGAIN) {  // EAGAIN: more wait than the queue of connections holds
-      throw Error(Error::Kind::system, std::string("cannot reach the software device: ") + std::strerror(errno));
+      throw Error(Error::Kind::system,
+                  std::string("cannot reach the software device: ") + std::strerror(errno));
     }
     const timespec pause{0, attempt_pause_ns};
     ::nanosleep(&pause, nullptr);
@@ -104,13 +112,15 @@ bool SoftDevice::say_hello(const SoftOptions& options) {
     return false;
   }
   if (welcome.status != 0) {
-    throw Error(Error::Kind::system, std::string("the software device refuses: ") + std::strerror(welcome.status));
+    throw Error(Error::Kind::system,
+                std::string("the software device refuses: ") + std::strerror(welcome.status));
   }
   page_ = Mapping::map(attached[0].get(), 0, sizeof(DevicePage));
   doorbells_ = Mapping::map(attached[1].get(), 0, sizeof(Doorbells));
   doorbell_ = std::move(attached[2]);
   if (!page_ || !doorbells_ || !doorbell_) {
-    throw Error(Error::Kind::system, std::string("cannot map the software device's memory: ") + std::strerror(errno));
+    throw Error(Error::Kind::system,
+                std::string("cannot map the software device's memory: ") + std::strerror(errno));
   }
   client_ = welcome.numbers[0];
   instance_ = welcome.values[0];
@@ -128,14 +138,17 @@ void SoftDevice::check_access() {
   const int failure = ask(ask_probe, reply);
   if (failure == 0) return;
   if (failure == EPIPE) throw Error(Error::Kind::system, device_ended);
-  throw Error(Error::Kind::no_permission, std::string("the kernel does not let the software device copy this process's memory (") +
-                                              std::strerror(failure) +
-                                              "); set kernel.yama.ptrace_scope to 0 or 1, and allow process_vm_readv in containers");
+  throw Error(
+      Error::Kind::no_permission,
+      std::string("the kernel does not let the software device copy this process's memory (") +
+          std::strerror(failure) +
+          "); set kernel.yama.ptrace_scope to 0 or 1, and allow process_vm_readv in containers");
 }
 
 // --- Asking ------------------------------------------------------------------------------------------------------------------
 
-int SoftDevice::ask(const Message& message, Message& reply, const int* descriptors, std::size_t count) noexcept {
+int SoftDevice::ask(const Message& message, Message& reply, const int* descriptors,
+                    std::size_t count) noexcept {
   if (lost_) return EPIPE;
   if (send_message(socket_.get(), message, descriptors, count) != Transfer::done) {
     device_lost();
@@ -155,7 +168,9 @@ std::uint32_t SoftDevice::make(const Message& message, int descriptor, const cha
   Message reply;
   const int failure = ask(message, reply, &descriptor, 1);
   if (failure == EPIPE) throw Error(Error::Kind::system, device_ended);
-  if (failure != 0) throw Error(Error::Kind::system, std::string("the software device makes no ") + what + ": " + std::strerror(failure));
+  if (failure != 0)
+    throw Error(Error::Kind::system, std::string("the software device makes no ") + what + ": " +
+                                         std::strerror(failure));
   return reply.numbers[0];
 }
 
@@ -169,16 +184,19 @@ void SoftDevice::drop(Ask what, std::uint32_t number) noexcept {
 
 void SoftDevice::ring_doorbell(std::uint32_t number) noexcept {
   Doorbells& doorbells = *doorbells_.as<Doorbells>();
-  if (doorbell_tail_ - doorbells.head.load(std::memory_order_acquire) < Doorbells::entries) {  // D4, pairs with D3
+  if (doorbell_tail_ - doorbells.head.load(std::memory_order_acquire) <
+      Doorbells::entries) {  // D4, pairs with D3
     doorbells.rings[doorbell_tail_ % Doorbells::entries] = number;
     doorbells.tail.store(++doorbell_tail_, std::memory_order_seq_cst);  // D1, P of DevicePage
   } else {
     doorbells.overflow.store(1, std::memory_order_seq_cst);  // P
   }
   Counter& asleep = page_.as<DevicePage>()->asleep;
-  if (asleep.load(std::memory_order_seq_cst) == 0) return;  // L
+  if (asleep.load(std::memory_order_seq_cst) == 0) return;         // L
   if (asleep.exchange(0, std::memory_order_seq_cst) == 0) return;  // somebody else wakes it
-  if (page_.as<DevicePage>()->cpu.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(::sched_getcpu())) move_device_away();
+  if (page_.as<DevicePage>()->cpu.load(std::memory_order_relaxed) ==
+      static_cast<std::uint32_t>(::sched_getcpu()))
+    move_device_away();
   const std::uint64_t one = 1;
   static_cast<void>(!::write(doorbell_.get(), &one, sizeof(one)));
 }
@@ -194,14 +212,15 @@ void SoftDevice::move_device_away() const noexcept {
 
 // --- Memory ------------------------------------------------------------------------------------------------------------------
 
-Status SoftDevice::register_memory(void* address, std::size_t bytes, unsigned rights, const Backing& backing,
-                                   MemoryRegion& region) noexcept {
+Status SoftDevice::register_memory(void* address, std::size_t bytes, unsigned rights,
+                                   const Backing& backing, MemoryRegion& region) noexcept {
   if (bytes == 0 || address == nullptr || (rights & ~access::any) != 0) return Status::bad_argument;
   if (lost_) return Status::broken;
   // Asks only whether everything is mapped: for memory that is not a file's nothing is written anywhere.
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const std::uintptr_t start = reinterpret_cast<std::uintptr_t>(address) & ~(page - 1);
-  if (::msync(reinterpret_cast<void*>(start), reinterpret_cast<std::uintptr_t>(address) + bytes - start, MS_ASYNC) != 0) {
+  if (::msync(reinterpret_cast<void*>(start),
+              reinterpret_cast<std::uintptr_t>(address) + bytes - start, MS_ASYNC) != 0) {
     errno = EFAULT;
     return Status::refused;
   }
@@ -230,17 +249,20 @@ void SoftDevice::deregister_memory(MemoryRegion& region) noexcept {
 // --- Making ------------------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<CompletionQueue> SoftDevice::make_completion_queue(std::uint32_t entries) {
-  if (entries == 0 || entries > completion_queue_max) throw Error(Error::Kind::bad_option, "completion queue entries: 1 to 1048576");
+  if (entries == 0 || entries > completion_queue_max)
+    throw Error(Error::Kind::bad_option, "completion queue entries: 1 to 1048576");
   return std::make_unique<SoftCompletionQueue>(*this, entries);
 }
 
 std::unique_ptr<ReceiveQueue> SoftDevice::make_receive_queue(std::uint32_t entries) {
-  if (entries == 0 || entries > receive_queue_max) throw Error(Error::Kind::bad_option, "receive queue entries: 1 to 65536");
+  if (entries == 0 || entries > receive_queue_max)
+    throw Error(Error::Kind::bad_option, "receive queue entries: 1 to 65536");
   return std::make_unique<SoftReceiveQueue>(*this, entries);
 }
 
 std::unique_ptr<QueuePair> SoftDevice::make_queue_pair(const QueuePairOptions& options) {
-  if (options.completions == nullptr) throw Error(Error::Kind::bad_option, "a queue pair needs a completion queue");
+  if (options.completions == nullptr)
+    throw Error(Error::Kind::bad_option, "a queue pair needs a completion queue");
   if (options.send_queue_entries == 0 || options.send_queue_entries > send_queue_max) {
     throw Error(Error::Kind::bad_option, "send queue entries: 1 to 16384");
   }
@@ -261,11 +283,13 @@ std::uint32_t SoftDevice::enter(SoftQueuePair& pair) {
 void SoftDevice::leave(std::uint32_t cookie, std::uint32_t number) noexcept {
   const QueuePair* pair = pairs_[cookie];
   pairs_[cookie] = nullptr;
-  if (number != 0) std::erase_if(events_, [&](const Event& event) { return event.queue_pair == pair; });
+  if (number != 0)
+    std::erase_if(events_, [&](const Event& event) { return event.queue_pair == pair; });
 }
 
 SoftQueuePair* SoftDevice::find(std::uint32_t cookie, std::uint32_t number) noexcept {
-  if (cookie >= pairs_.size() || pairs_[cookie] == nullptr || pairs_[cookie]->number() != number) return nullptr;
+  if (cookie >= pairs_.size() || pairs_[cookie] == nullptr || pairs_[cookie]->number() != number)
+    return nullptr;
   return pairs_[cookie];
 }
 
@@ -298,15 +322,19 @@ Status SoftDevice::status_of(int failure) const noexcept {
 
 Status SoftDevice::begin_connecting(const Message& message, SoftQueuePair& pair) noexcept {
   if (lost_ || pair.state() == SoftQueuePair::State::broken) return Status::broken;
-  if (!pair.belongs_to(*this) || pair.state() != SoftQueuePair::State::fresh) return Status::bad_argument;
+  if (!pair.belongs_to(*this) || pair.state() != SoftQueuePair::State::fresh)
+    return Status::bad_argument;
   Message reply;
   const Status status = status_of(ask(message, reply));
-  if (status == Status::done && pair.state() == SoftQueuePair::State::fresh) pair.set_state(SoftQueuePair::State::asking);
+  if (status == Status::done && pair.state() == SoftQueuePair::State::fresh)
+    pair.set_state(SoftQueuePair::State::asking);
   return status;
 }
 
-Status SoftDevice::connect(QueuePair& queue_pair, const Address& peer, const PrivateData& data) noexcept {
-  if (peer.size_bytes != sizeof(Place) || data.size_bytes > private_max_bytes) return Status::bad_argument;
+Status SoftDevice::connect(QueuePair& queue_pair, const Address& peer,
+                           const PrivateData& data) noexcept {
+  if (peer.size_bytes != sizeof(Place) || data.size_bytes > private_max_bytes)
+    return Status::bad_argument;
   Place place{};
   std::memcpy(&place, peer.bytes.data(), sizeof(place));
   Message message;
@@ -339,7 +367,8 @@ void SoftDevice::reject(std::uint64_t request) noexcept {
 
 bool SoftDevice::poll_event(Event& event) {
   if (events_.empty() && !lost_) {
-    const std::uint32_t count = doorbells_.as<Doorbells>()->events.load(std::memory_order_acquire);  // D6, pairs with D5
+    const std::uint32_t count =
+        doorbells_.as<Doorbells>()->events.load(std::memory_order_acquire);  // D6, pairs with D5
     if (count != events_seen_ || ++empty_polls_ % polls_per_look == 0) {
       events_seen_ = count;
       look_for_end();
@@ -379,9 +408,10 @@ void SoftDevice::take_event(const Message& message) {
   event.data.size_bytes = std::min<std::uint32_t>(message.data_bytes, private_max_bytes);
   event.why = message.text.data();
   if (message.numbers[1] != 0) {
-    const auto pair = std::find_if(pairs_.begin(), pairs_.end(), [&](const SoftQueuePair* candidate) {
-      return candidate != nullptr && candidate->number() == message.numbers[1];
-    });
+    const auto pair =
+        std::find_if(pairs_.begin(), pairs_.end(), [&](const SoftQueuePair* candidate) {
+          return candidate != nullptr && candidate->number() == message.numbers[1];
+        });
     if (pair == pairs_.end()) return;  // destroyed while the event was under way
     event.queue_pair = *pair;
   }
@@ -397,7 +427,8 @@ void SoftDevice::device_lost() noexcept {
     const SoftQueuePair::State state = pair->state();
     if (state == SoftQueuePair::State::fresh || state == SoftQueuePair::State::broken) continue;
     Event event;
-    event.kind = state == SoftQueuePair::State::asking ? Event::Kind::unreachable : Event::Kind::peer_lost;
+    event.kind =
+        state == SoftQueuePair::State::asking ? Event::Kind::unreachable : Event::Kind::peer_lost;
     event.queue_pair = pair;
     event.why = device_ended;
     events_.push_back(std::move(event));

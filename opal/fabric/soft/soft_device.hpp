@@ -45,7 +45,8 @@ class SoftReceiveQueue final : public ReceiveQueue {
  public:
   SoftReceiveQueue(SoftDevice& device, std::uint32_t entries);
   ~SoftReceiveQueue() override;
-  [[nodiscard]] Status post(std::uint64_t id, void* address, std::uint32_t bytes, std::uint32_t local_key) noexcept override;
+  [[nodiscard]] Status post(std::uint64_t id, void* address, std::uint32_t bytes,
+                            std::uint32_t local_key) noexcept override;
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
 
@@ -73,7 +74,9 @@ class SoftQueuePair final : public QueuePair {
   void retire(std::uint32_t position, CompletionStatus status) noexcept;
   /// The device has gone: complete what is posted.
   void flush_locally();
-  [[nodiscard]] bool belongs_to(const SoftDevice& device) const noexcept { return &device_ == &device; }
+  [[nodiscard]] bool belongs_to(const SoftDevice& device) const noexcept {
+    return &device_ == &device;
+  }
 
  private:
   [[nodiscard]] bool is_acceptable(const WorkRequest& request) const noexcept;
@@ -97,13 +100,17 @@ class SoftDevice final : public Device {
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
   [[nodiscard]] Address address() const override;
-  [[nodiscard]] Status register_memory(void* address, std::size_t bytes, unsigned rights, const Backing& backing,
+  [[nodiscard]] Status register_memory(void* address, std::size_t bytes, unsigned rights,
+                                       const Backing& backing,
                                        MemoryRegion& region) noexcept override;
   void deregister_memory(MemoryRegion& region) noexcept override;
-  [[nodiscard]] std::unique_ptr<CompletionQueue> make_completion_queue(std::uint32_t entries) override;
+  [[nodiscard]] std::unique_ptr<CompletionQueue> make_completion_queue(
+      std::uint32_t entries) override;
   [[nodiscard]] std::unique_ptr<ReceiveQueue> make_receive_queue(std::uint32_t entries) override;
-  [[nodiscard]] std::unique_ptr<QueuePair> make_queue_pair(const QueuePairOptions& options) override;
-  [[nodiscard]] Status connect(QueuePair& queue_pair, const Address& peer, const PrivateData& data) noexcept override;
+  [[nodiscard]] std::unique_ptr<QueuePair> make_queue_pair(
+      const QueuePairOptions& options) override;
+  [[nodiscard]] Status connect(QueuePair& queue_pair, const Address& peer,
+                               const PrivateData& data) noexcept override;
   [[nodiscard]] Status accept(std::uint64_t request, QueuePair& queue_pair) noexcept override;
   void reject(std::uint64_t request) noexcept override;
   [[nodiscard]] bool poll_event(Event& event) override;
@@ -111,7 +118,8 @@ class SoftDevice final : public Device {
   // For the queues.
   [[nodiscard]] bool lost() const noexcept { return lost_; }
   /// Ask and wait for the reply. @returns  its errno; EPIPE when the device process has ended
-  [[nodiscard]] int ask(const Message& message, Message& reply, const int* descriptors = nullptr, std::size_t count = 0) noexcept;
+  [[nodiscard]] int ask(const Message& message, Message& reply, const int* descriptors = nullptr,
+                        std::size_t count = 0) noexcept;
   /// The same for things that are being made. @throws Error(system) naming `what`
   [[nodiscard]] std::uint32_t make(const Message& message, int descriptor, const char* what);
   void drop(Ask what, std::uint32_t number) noexcept;

@@ -12,7 +12,8 @@ namespace {
 /// @returns  the reply, its status 0
 Message ask_device(int socket, const Message& ask) {
   Message reply;
-  if (send_message(socket, ask) != Transfer::done || receive_message(socket, reply, nullptr, true) != Transfer::done) {
+  if (send_message(socket, ask) != Transfer::done ||
+      receive_message(socket, reply, nullptr, true) != Transfer::done) {
     throw Error(Error::Kind::system, "the software device process has ended");
   }
   return reply;
@@ -20,8 +21,11 @@ Message ask_device(int socket, const Message& ask) {
 
 void command(int socket, const Message& ask) {
   const Message reply = ask_device(socket, ask);
-  if (reply.status == ENOENT) throw Error(Error::Kind::system, "the software device knows nothing of this number");
-  if (reply.status != 0) throw Error(Error::Kind::system, std::string("the software device refuses: ") + std::strerror(reply.status));
+  if (reply.status == ENOENT)
+    throw Error(Error::Kind::system, "the software device knows nothing of this number");
+  if (reply.status != 0)
+    throw Error(Error::Kind::system,
+                std::string("the software device refuses: ") + std::strerror(reply.status));
 }
 
 [[nodiscard]] Message about(Ask ask, std::uint32_t first, std::uint32_t second = 0) {
@@ -37,7 +41,8 @@ void command(int socket, const Message& ask) {
 SoftFaults::SoftFaults(const std::string& domain) : socket_(connect_to(socket_name(domain))) {
   int pid = 0;
   if (!socket_ || !is_same_user(socket_.get(), pid)) {
-    throw Error(Error::Kind::no_device, "no software device process runs for domain \"" + domain + "\"");
+    throw Error(Error::Kind::no_device,
+                "no software device process runs for domain \"" + domain + "\"");
   }
 }
 
@@ -55,7 +60,9 @@ std::vector<SoftFaults::PairInfo> SoftFaults::list() {
   }
 }
 
-void SoftFaults::end_client(std::uint32_t client) { command(socket_.get(), about(Ask::end_client, client)); }
+void SoftFaults::end_client(std::uint32_t client) {
+  command(socket_.get(), about(Ask::end_client, client));
+}
 
 void SoftFaults::fail_next(std::uint32_t pair, CompletionStatus status) {
   command(socket_.get(), about(Ask::fail_next, pair, static_cast<std::uint32_t>(status)));
@@ -71,9 +78,13 @@ void SoftFaults::delay(std::uint32_t pair, std::uint64_t delay_ns) {
   command(socket_.get(), ask);
 }
 
-void SoftFaults::link_down(std::uint32_t node) { command(socket_.get(), about(Ask::link_down, node, 1)); }
+void SoftFaults::link_down(std::uint32_t node) {
+  command(socket_.get(), about(Ask::link_down, node, 1));
+}
 
-void SoftFaults::link_up(std::uint32_t node) { command(socket_.get(), about(Ask::link_down, node, 0)); }
+void SoftFaults::link_up(std::uint32_t node) {
+  command(socket_.get(), about(Ask::link_down, node, 0));
+}
 
 void SoftFaults::quit() { command(socket_.get(), about(Ask::quit, 0)); }
 

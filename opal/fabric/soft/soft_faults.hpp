@@ -19,11 +19,11 @@ class SoftFaults {
 
   struct PairInfo {
     std::uint32_t pair = 0;
-    std::uint32_t peer_pair = 0;    ///< 0: not connected
+    std::uint32_t peer_pair = 0;  ///< 0: not connected
     std::uint32_t client = 0;
     std::uint32_t peer_client = 0;
     std::uint32_t node = 0;
-    std::int32_t process = 0;       ///< pid of the client, as the device sees it
+    std::int32_t process = 0;  ///< pid of the client, as the device sees it
   };
   [[nodiscard]] std::vector<PairInfo> list();
 

@@ -32,7 +32,9 @@ int device_process() {
   return pid;
 }
 
-bool runs(const std::string& domain) { return static_cast<bool>(soft::connect_to(soft::socket_name(domain))); }
+bool runs(const std::string& domain) {
+  return static_cast<bool>(soft::connect_to(soft::socket_name(domain)));
+}
 
 /// Device instance in an address.
 std::uint64_t instance(const Address& address) {
@@ -60,7 +62,8 @@ TEST_CASE("Bad options are refused in words", "[soft][open]") {
   }
 }
 
-TEST_CASE("Many processes that start at once find one device, which ends with them", "[soft][open][fork]") {
+TEST_CASE("Many processes that start at once find one device, which ends with them",
+          "[soft][open][fork]") {
   const std::string domain = own_domain() + ".crowd";
   for (int round = 0; round < 3; ++round) {
     std::vector<std::unique_ptr<Child>> children;
@@ -136,15 +139,18 @@ TEST_CASE("The device process holds on to nothing of its starter", "[soft][open]
   REQUIRE(runs(domain));
 }
 
-TEST_CASE("When the device process is killed, everybody learns it and nothing hangs", "[soft][end]") {
+TEST_CASE("When the device process is killed, everybody learns it and nothing hangs",
+          "[soft][end]") {
   Link link;
   Endpoint c(2);
   auto asking = c.make_pair();
   REQUIRE(c.device->connect(*asking, link.b.device->address(), PrivateData{}) == Status::done);
   Memory from(*link.a.device, 1U << 20U);
   Memory into(*link.b.device, 1U << 20U);
-  REQUIRE(link.ab->post(to(request(Opcode::write, {from.part(0, 8)}, true, 1), into, 0)) == Status::done);
-  await("a write", [&] { return SoftFaults(own_domain()).list().size() == 3 && !link.a.is_quiet(); });
+  REQUIRE(link.ab->post(to(request(Opcode::write, {from.part(0, 8)}, true, 1), into, 0)) ==
+          Status::done);
+  await("a write",
+        [&] { return SoftFaults(own_domain()).list().size() == 3 && !link.a.is_quiet(); });
   for (std::uint64_t id = 2; id < 6; ++id) {
     REQUIRE(link.ab->post(request(Opcode::send, {from.part(0, 8)}, id == 5, id)) == Status::done);
   }
@@ -169,7 +175,8 @@ TEST_CASE("When the device process is killed, everybody learns it and nothing ha
   REQUIRE(at_c.why == "the software device process ended");
   REQUIRE(link.b.receives->post(1, into.at(0), 8, into.region().local_key) == Status::broken);
   MemoryRegion region;
-  REQUIRE(link.a.device->register_memory(from.at(0), 8, access::any, Backing{}, region) == Status::broken);
+  REQUIRE(link.a.device->register_memory(from.at(0), 8, access::any, Backing{}, region) ==
+          Status::broken);
   REQUIRE_THROWS_AS(link.a.make_pair(), Error);
 
   // A new one starts for whoever opens now.
@@ -177,7 +184,8 @@ TEST_CASE("When the device process is killed, everybody learns it and nothing ha
   REQUIRE(instance(fresh.a.device->address()) != instance(link.a.device->address()));
 }
 
-TEST_CASE("Queue pairs are listed, stalled, resumed, delayed and failed by number", "[soft][faults]") {
+TEST_CASE("Queue pairs are listed, stalled, resumed, delayed and failed by number",
+          "[soft][faults]") {
   Link link;
   SoftFaults faults(own_domain());
   const auto pairs = faults.list();
@@ -191,7 +199,9 @@ TEST_CASE("Queue pairs are listed, stalled, resumed, delayed and failed by numbe
   }
   Memory from(*link.a.device, 4096);
   Memory into(*link.b.device, 4096);
-  const auto write = [&](std::uint64_t id) { return link.ab->post(to(request(Opcode::write, {from.part(0, 8)}, true, id), into, 0)); };
+  const auto write = [&](std::uint64_t id) {
+    return link.ab->post(to(request(Opcode::write, {from.part(0, 8)}, true, id), into, 0));
+  };
 
   faults.stall(link.ab->number());
   REQUIRE(write(1) == Status::done);
@@ -238,7 +248,9 @@ TEST_CASE("A send queue that is full says so and takes more after completions", 
   Link link(16);
   Memory from(*link.a.device, 4096);
   Memory into(*link.b.device, 4096);
-  const auto write = [&](bool signalled) { return link.ab->post(to(request(Opcode::write, {from.part(0, 8)}, signalled), into, 0)); };
+  const auto write = [&](bool signalled) {
+    return link.ab->post(to(request(Opcode::write, {from.part(0, 8)}, signalled), into, 0));
+  };
   for (int i = 0; i < 16; ++i) REQUIRE(write(i == 7) == Status::done);
   REQUIRE(write(true) == Status::retry_queue_full);
   static_cast<void>(link.a.next_completion());  // stands for the first eight
@@ -257,21 +269,25 @@ TEST_CASE("A full receive queue and a full completion queue lose nothing", "[sof
   REQUIRE(a.device->connect(*ab, b.device->address(), PrivateData{}) == Status::done);
   REQUIRE(b.device->accept(b.next_event().request, *ba) == Status::done);
   REQUIRE(a.next_event().kind == Event::Kind::established);
-  for (std::uint64_t i = 0; i < 16; ++i) REQUIRE(b.receives->post(i, nullptr, 0, 0) == Status::done);
+  for (std::uint64_t i = 0; i < 16; ++i)
+    REQUIRE(b.receives->post(i, nullptr, 0, 0) == Status::done);
   REQUIRE(b.receives->post(16, nullptr, 0, 0) == Status::retry_queue_full);
-  for (std::uint64_t i = 0; i < 16; ++i) REQUIRE(ab->post(request(Opcode::send, {}, true, i)) == Status::done);
+  for (std::uint64_t i = 0; i < 16; ++i)
+    REQUIRE(ab->post(request(Opcode::send, {}, true, i)) == Status::done);
   for (std::uint64_t i = 0; i < 16; ++i) REQUIRE(a.next_completion().id == i);
   for (std::uint64_t i = 0; i < 16; ++i) REQUIRE(b.next_completion().id == i);
 }
 
-TEST_CASE("A backing file that is shortened fails the request and not the device", "[soft][memory]") {
+TEST_CASE("A backing file that is shortened fails the request and not the device",
+          "[soft][memory]") {
   Link link;
   Memory from(*link.a.device, 65536);
   const int file = ::memfd_create("short", MFD_CLOEXEC);
   REQUIRE(::ftruncate(file, 65536) == 0);
   void* start = ::mmap(nullptr, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   MemoryRegion region;
-  REQUIRE(link.b.device->register_memory(start, 65536, access::any, Backing{file, 0}, region) == Status::done);
+  REQUIRE(link.b.device->register_memory(start, 65536, access::any, Backing{file, 0}, region) ==
+          Status::done);
   REQUIRE(::ftruncate(file, 4096) == 0);
   WorkRequest write = request(Opcode::write, {from.part(0, 65536)}, true, 1);
   write.remote_address = reinterpret_cast<std::uintptr_t>(start);
@@ -289,7 +305,8 @@ TEST_CASE("The program takes faults from the command line", "[soft][faults][prog
   const char* program = std::getenv("OVERLAP_SOFTDEVICE");
   REQUIRE(program != nullptr);
   const auto run = [&](const std::string& options) {
-    const std::string command = std::string(program) + " --domain " + own_domain() + " " + options + " 2>/dev/null";
+    const std::string command =
+        std::string(program) + " --domain " + own_domain() + " " + options + " 2>/dev/null";
     std::string output;
     FILE* stream = ::popen(command.c_str(), "r");
     char line[256];
@@ -300,12 +317,14 @@ TEST_CASE("The program takes faults from the command line", "[soft][faults][prog
   const std::string number = std::to_string(link.ab->number());
   const auto [status, listed] = run("--list");
   REQUIRE(status == 0);
-  REQUIRE(("\n" + listed).find("\n" + number + " " + std::to_string(link.ba->number()) + " ") != std::string::npos);
+  REQUIRE(("\n" + listed).find("\n" + number + " " + std::to_string(link.ba->number()) + " ") !=
+          std::string::npos);
 
   Memory from(*link.a.device, 4096);
   Memory into(*link.b.device, 4096);
   REQUIRE(run("--stall " + number).first == 0);
-  REQUIRE(link.ab->post(to(request(Opcode::write, {from.part(0, 8)}, true, 1), into, 0)) == Status::done);
+  REQUIRE(link.ab->post(to(request(Opcode::write, {from.part(0, 8)}, true, 1), into, 0)) ==
+          Status::done);
   REQUIRE(run("--link-up 5").first == 0);
   REQUIRE(link.a.is_quiet());
   REQUIRE(run("--resume " + number).first == 0);

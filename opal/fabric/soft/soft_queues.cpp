@@ -10,10 +10,13 @@ namespace overlap::fabric::soft {
 namespace {
 
 /// Make a ring's memory with its header.
-template <class Ring> [[nodiscard]] Descriptor make_ring(std::uint32_t entries, Mapping& mapping, const char* what) {
+template <class Ring>
+[[nodiscard]] Descriptor make_ring(std::uint32_t entries, Mapping& mapping, const char* what) {
   Descriptor file = make_memory_file(what, ring_bytes<Ring>(entries));
   if (file) mapping = Mapping::map(file.get(), 0, ring_bytes<Ring>(entries));
-  if (!mapping) throw Error(Error::Kind::system, std::string("no memory for a ") + what + " of the software device: " + std::strerror(errno));
+  if (!mapping)
+    throw Error(Error::Kind::system, std::string("no memory for a ") + what +
+                                         " of the software device: " + std::strerror(errno));
   mapping.as<Ring>()->header = AreaHeader{.entries = entries};
   return file;
 }
@@ -28,7 +31,8 @@ template <class Ring> [[nodiscard]] Descriptor make_ring(std::uint32_t entries, 
 
 // --- Completions -------------------------------------------------------------------------------------------------------------
 
-SoftCompletionQueue::SoftCompletionQueue(SoftDevice& device, std::uint32_t entries) : device_(device), entries_(entries) {
+SoftCompletionQueue::SoftCompletionQueue(SoftDevice& device, std::uint32_t entries)
+    : device_(device), entries_(entries) {
   const Descriptor file = make_ring<CompletionRing>(entries, ring_, "completion queue");
   Message ask;
   ask.ask = Ask::make_completions;
@@ -56,8 +60,10 @@ std::size_t SoftCompletionQueue::poll(std::span<Completion> out) noexcept {
 }
 
 void SoftCompletionQueue::settle() {
-  const std::uint32_t tail = ring_.as<CompletionRing>()->tail.load(std::memory_order_acquire);  // C2
-  while (head_ != tail) local_.push_back(take(ring_.as<CompletionRing>()->slots[head_++ % entries_]));
+  const std::uint32_t tail =
+      ring_.as<CompletionRing>()->tail.load(std::memory_order_acquire);  // C2
+  while (head_ != tail)
+    local_.push_back(take(ring_.as<CompletionRing>()->slots[head_++ % entries_]));
 }
 
 void SoftCompletionQueue::made_room() noexcept {
@@ -87,7 +93,8 @@ Completion SoftCompletionQueue::take(const CompletionSlot& slot) noexcept {
 
 // --- Receives ----------------------------------------------------------------------------------------------------------------
 
-SoftReceiveQueue::SoftReceiveQueue(SoftDevice& device, std::uint32_t entries) : device_(device), entries_(entries) {
+SoftReceiveQueue::SoftReceiveQueue(SoftDevice& device, std::uint32_t entries)
+    : device_(device), entries_(entries) {
   const Descriptor file = make_ring<ReceiveRing>(entries, ring_, "receive queue");
   Message ask;
   ask.ask = Ask::make_receives;
@@ -97,10 +104,12 @@ SoftReceiveQueue::SoftReceiveQueue(SoftDevice& device, std::uint32_t entries) : 
 
 SoftReceiveQueue::~SoftReceiveQueue() { device_.drop(Ask::drop_receives, number_); }
 
-Status SoftReceiveQueue::post(std::uint64_t id, void* address, std::uint32_t bytes, std::uint32_t local_key) noexcept {
+Status SoftReceiveQueue::post(std::uint64_t id, void* address, std::uint32_t bytes,
+                              std::uint32_t local_key) noexcept {
   if (device_.lost()) return Status::broken;
   ReceiveRing& ring = *ring_.as<ReceiveRing>();
-  if (tail_ - ring.head.load(std::memory_order_acquire) >= entries_) return Status::retry_queue_full;  // R4, pairs with R3
+  if (tail_ - ring.head.load(std::memory_order_acquire) >= entries_)
+    return Status::retry_queue_full;  // R4, pairs with R3
   ReceiveSlot& slot = ring.slots[tail_ % entries_];
   slot.id = id;
   slot.address = reinterpret_cast<std::uintptr_t>(address);
@@ -124,8 +133,10 @@ SoftQueuePair::SoftQueuePair(SoftDevice& device, const QueuePairOptions& options
   cookie_ = device.enter(*this);
   Message ask;
   ask.ask = Ask::make_pair;
-  ask.numbers = {completions_.number(),
-                 options.receives != nullptr ? static_cast<SoftReceiveQueue&>(*options.receives).number() : 0, entries_, cookie_, 0};
+  ask.numbers = {
+      completions_.number(),
+      options.receives != nullptr ? static_cast<SoftReceiveQueue&>(*options.receives).number() : 0,
+      entries_, cookie_, 0};
   try {
     number_ = device.make(ask, file.get(), "queue pair");
   } catch (...) {
@@ -149,10 +160,12 @@ bool SoftQueuePair::is_acceptable(const WorkRequest& request) const noexcept {
     case Opcode::send:
     case Opcode::send_with_immediate:
     case Opcode::write:
-    case Opcode::write_with_immediate: return !request.inline_data || bytes <= capabilities.inline_max_bytes;
+    case Opcode::write_with_immediate:
+      return !request.inline_data || bytes <= capabilities.inline_max_bytes;
     case Opcode::read: return !request.inline_data;
     case Opcode::fetch_add:
-    case Opcode::compare_swap: return !request.inline_data && request.gather_count == 1 && bytes == sizeof(std::uint64_t);
+    case Opcode::compare_swap:
+      return !request.inline_data && request.gather_count == 1 && bytes == sizeof(std::uint64_t);
     case Opcode::receive: return false;
   }
   return false;
@@ -167,7 +180,8 @@ void SoftQueuePair::fill(SendSlot& slot, const WorkRequest& request) noexcept {
   slot.immediate = request.immediate;
   slot.opcode = static_cast<std::uint8_t>(request.opcode);
   slot.gather_count = request.gather_count;
-  slot.flags = static_cast<std::uint8_t>((request.signalled ? send_flag::signalled : 0) | (request.fenced ? send_flag::fenced : 0) |
+  slot.flags = static_cast<std::uint8_t>((request.signalled ? send_flag::signalled : 0) |
+                                         (request.fenced ? send_flag::fenced : 0) |
                                          (request.inline_data ? send_flag::inline_data : 0));
   std::uint32_t inline_bytes = 0;
   for (std::size_t i = 0; i < request.gather_count; ++i) {

@@ -22,7 +22,8 @@ constexpr const char* program_name = "overlap-softdevice";
 /// Folder of the shared library or program that this code is in.
 [[nodiscard]] std::string own_folder() {
   Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr) return {};
+  if (::dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr)
+    return {};
   const std::string path = info.dli_fname;
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash);
@@ -70,7 +71,8 @@ std::string find_program(const std::string& option) {
     places.emplace_back(std::string(OVERLAP_PKGLIBEXECDIR "/") + program_name);
     const std::string folder = own_folder();
     places.push_back(folder + "/" + program_name);
-    places.push_back(folder + "/../../libexec/overlap/" + program_name);  // of a private tree that was moved
+    places.push_back(folder + "/../../libexec/overlap/" +
+                     program_name);  // of a private tree that was moved
   }
   std::string looked_at;
   for (const std::string& place : places) {
@@ -83,23 +85,28 @@ std::string find_program(const std::string& option) {
     }
     looked_at += (looked_at.empty() ? "" : ", ") + place;
   }
-  throw Error(Error::Kind::system, "the software device's program is not there (" + looked_at + "); set OVERLAP_SOFTDEVICE to its path");
+  throw Error(Error::Kind::system, "the software device's program is not there (" + looked_at +
+                                       "); set OVERLAP_SOFTDEVICE to its path");
 }
 
 void start_device(const std::string& program, const std::string& domain) {
   const Surroundings surroundings;
   const char* arguments[] = {program_name, "--domain", domain.c_str(), nullptr};
   pid_t child = 0;
-  const int failed = ::posix_spawn(&child, program.c_str(), &surroundings.files, &surroundings.attributes,
-                                   const_cast<char* const*>(arguments), environ);
-  if (failed != 0) throw Error(Error::Kind::system, "cannot start " + program + ": " + std::strerror(failed));
+  const int failed =
+      ::posix_spawn(&child, program.c_str(), &surroundings.files, &surroundings.attributes,
+                    const_cast<char* const*>(arguments), environ);
+  if (failed != 0)
+    throw Error(Error::Kind::system, "cannot start " + program + ": " + std::strerror(failed));
   // The program ends as soon as its detached copy listens.
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno == EINTR) continue;
     return;  // somebody else collects our children: whether it listens shows itself
   }
-  if (status != 0) throw Error(Error::Kind::system, program + " could not start the software device (status " + std::to_string(status) + ")");
+  if (status != 0)
+    throw Error(Error::Kind::system, program + " could not start the software device (status " +
+                                         std::to_string(status) + ")");
 }
 
 }  // namespace overlap::fabric::soft

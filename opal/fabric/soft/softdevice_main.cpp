@@ -27,10 +27,13 @@ using namespace overlap::fabric;
 using namespace overlap::fabric::soft;
 
 constexpr const char* help =
-    "usage: overlap-softdevice --domain D [--linger-ms N] [--foreground]   be the software RDMA device of domain D\n"
-    "       overlap-softdevice --domain D COMMAND                          tell the device that runs\n"
+    "usage: overlap-softdevice --domain D [--linger-ms N] [--foreground]   be the software RDMA "
+    "device of domain D\n"
+    "       overlap-softdevice --domain D COMMAND                          tell the device that "
+    "runs\n"
     "commands:\n"
-    "  --list                    queue pairs: number, peer's number, client, peer's client, node, process\n"
+    "  --list                    queue pairs: number, peer's number, client, peer's client, node, "
+    "process\n"
     "  --stall QP, --resume QP   execute nothing of a queue pair, until resumed\n"
     "  --delay QP NS             let its requests arrive later\n"
     "  --fail-next QP STATUS     its next request ends with this number of CompletionStatus\n"
@@ -46,12 +49,14 @@ constexpr const char* help =
 }
 
 /// A command with its numbers. @returns  the exit status
-int run_command(const std::string& domain, const std::string& command, const std::vector<std::uint64_t>& numbers) {
+int run_command(const std::string& domain, const std::string& command,
+                const std::vector<std::uint64_t>& numbers) {
   SoftFaults faults(domain);
   const auto first = numbers.empty() ? 0U : static_cast<std::uint32_t>(numbers[0]);
   if (command == "--list") {
     for (const SoftFaults::PairInfo& info : faults.list()) {
-      std::printf("%u %u %u %u %u %d\n", info.pair, info.peer_pair, info.client, info.peer_client, info.node, info.process);
+      std::printf("%u %u %u %u %u %d\n", info.pair, info.peer_pair, info.client, info.peer_client,
+                  info.node, info.process);
     }
   } else if (command == "--stall") {
     faults.stall(first);
@@ -92,7 +97,8 @@ void prefer_us() noexcept {
   static_cast<void>(::sched_setaffinity(0, sizeof everywhere, &everywhere));
   sched_param priority{};
   priority.sched_priority = 1;
-  if (::sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &priority) != 0) ::setpriority(PRIO_PROCESS, 0, -10);
+  if (::sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &priority) != 0)
+    ::setpriority(PRIO_PROCESS, 0, -10);
 }
 
 /// Continue in a child; the caller's process ends with the status that the child reports, or 1 when it dies before.
@@ -148,7 +154,8 @@ int run(int count, char** arguments) {
     if (argument == "--domain" && i + 1 < count) {
       options.domain = arguments[++i];
       has_domain = true;
-    } else if (argument == "--linger-ms" && i + 1 < count && take_number(arguments[i + 1], number)) {
+    } else if (argument == "--linger-ms" && i + 1 < count &&
+               take_number(arguments[i + 1], number)) {
       options.linger_ns = static_cast<Time>(number) * 1'000'000;
       ++i;
     } else if (argument == "--foreground") {
@@ -156,7 +163,8 @@ int run(int count, char** arguments) {
     } else if (argument == "--help") {
       std::fputs(help, stdout);
       return 0;
-    } else if (const int takes = numbers_of(argument); command.empty() && takes >= 0 && i + takes < count) {
+    } else if (const int takes = numbers_of(argument);
+               command.empty() && takes >= 0 && i + takes < count) {
       command = argument;
       for (int n = 0; n < takes; ++n) {
         if (!take_number(arguments[++i], number)) {
@@ -174,7 +182,8 @@ int run(int count, char** arguments) {
     std::fputs(help, stderr);
     return 2;
   }
-  return command.empty() ? serve(options, foreground) : run_command(options.domain, command, numbers);
+  return command.empty() ? serve(options, foreground)
+                         : run_command(options.domain, command, numbers);
 }
 
 }  // namespace

@@ -6,13 +6,13 @@
 namespace overlap::fabric::verbs {
 
 enum class ConnectionState : std::uint8_t {
-  fresh,              ///< a queue pair that was just made
+  fresh,  ///< a queue pair that was just made
   resolving_address,
   resolving_route,
-  connecting,         ///< the request is on its way
-  accepting,          ///< the answer is on its way back
+  connecting,  ///< the request is on its way
+  accepting,   ///< the answer is on its way back
   established,
-  ended,              ///< for good, with or without having been established
+  ended,  ///< for good, with or without having been established
 };
 
 enum class ConnectionEvent : std::uint8_t {
@@ -20,7 +20,7 @@ enum class ConnectionEvent : std::uint8_t {
   accept_called,
   address_resolved,
   route_resolved,
-  response,      ///< the peer accepts; this side has to finish its queue pair
+  response,  ///< the peer accepts; this side has to finish its queue pair
   established,
   data_arrived,  ///< a message of the peer: it has been established there
   rejected,      ///< the peer called reject()

@@ -84,16 +84,16 @@ TEST_CASE("the table of connection states, cell by cell", "[verbs]") {
 TEST_CASE("a connection is made, used and lost", "[verbs]") {
   S state = S::fresh;
   std::vector<A> actions;
-  for (const E event :
-       {E::connect_called, E::address_resolved, E::route_resolved, E::response, E::established, E::disconnected, E::failed}) {
+  for (const E event : {E::connect_called, E::address_resolved, E::route_resolved, E::response,
+                        E::established, E::disconnected, E::failed}) {
     const ConnectionStep next = step(state, event);
     REQUIRE(next.legal);
     state = next.next;
     actions.push_back(next.action);
   }
   CHECK(state == S::ended);
-  CHECK(actions == std::vector<A>{A::resolve_address, A::resolve_route, A::send_request, A::finish, A::report_established,
-                                  A::report_lost, A::none});
+  CHECK(actions == std::vector<A>{A::resolve_address, A::resolve_route, A::send_request, A::finish,
+                                  A::report_established, A::report_lost, A::none});
 }
 
 TEST_CASE("whatever happens, a connection is reported once and ends at most once", "[verbs]") {

@@ -13,17 +13,23 @@ namespace {
 
 constexpr int listen_backlog = 1024;
 
-void erase_from(std::vector<Connection*>& list, const Connection& connection) noexcept { std::erase(list, &connection); }
+void erase_from(std::vector<Connection*>& list, const Connection& connection) noexcept {
+  std::erase(list, &connection);
+}
 
 }  // namespace
 
-Connector::Connector(Port& port, const VerbsOptions& options, bool atomics) : port_(port), options_(options), atomics_(atomics) {
+Connector::Connector(Port& port, const VerbsOptions& options, bool atomics)
+    : port_(port), options_(options), atomics_(atomics) {
   rdma_cm_id* raw = nullptr;
-  if (rdma_create_id(port_.channel.get(), &raw, nullptr, RDMA_PS_TCP) != 0) throw failure("cannot set up RDMA connections", errno);
+  if (rdma_create_id(port_.channel.get(), &raw, nullptr, RDMA_PS_TCP) != 0)
+    throw failure("cannot set up RDMA connections", errno);
   listener_.reset(raw);
   IpAddress ip = port_.ip;
   if (rdma_bind_addr(raw, ip.socket_address()) != 0 || rdma_listen(raw, listen_backlog) != 0) {
-    throw failure("cannot listen for RDMA connections on " + port_.ip.text() + " (" + port_.name() + ")", errno);
+    throw failure(
+        "cannot listen for RDMA connections on " + port_.ip.text() + " (" + port_.name() + ")",
+        errno);
   }
 }
 
@@ -48,27 +54,33 @@ void Connector::close(Connection& connection) noexcept {
   erase_from(due_, connection);
 }
 
-Status Connector::connect(Connection& connection, const Address& peer, const PrivateData& data) noexcept {
+Status Connector::connect(Connection& connection, const Address& peer,
+                          const PrivateData& data) noexcept {
   const auto address = decode(peer);
-  if (!address || data.size_bytes > private_max_bytes || connection.state != ConnectionState::fresh) return Status::bad_argument;
+  if (!address || data.size_bytes > private_max_bytes || connection.state != ConnectionState::fresh)
+    return Status::bad_argument;
   rdma_cm_id* raw = nullptr;
-  if (rdma_create_id(port_.channel.get(), &raw, &connection, RDMA_PS_TCP) != 0) return Status::broken;
+  if (rdma_create_id(port_.channel.get(), &raw, &connection, RDMA_PS_TCP) != 0)
+    return Status::broken;
   connection.id.reset(raw);
   connection.peer = address->ip;
-  if (connection.peer.is_link_local()) connection.peer.v6().sin6_scope_id = port_.ip.is_v4() ? 0 : port_.ip.v6().sin6_scope_id;
+  if (connection.peer.is_link_local())
+    connection.peer.v6().sin6_scope_id = port_.ip.is_v4() ? 0 : port_.ip.v6().sin6_scope_id;
   connection.data = encode(data);
   connection.initiator_depth = initiator_depth_max();
   connection.responder_depth = responder_depth_max();
   apply(connection, ConnectionEvent::connect_called);
   if (address->transport != port_.transport) {
-    apply(connection, ConnectionEvent::failed, "the ports are of different kinds (InfiniBand, RoCE and iWARP do not mix)");
+    apply(connection, ConnectionEvent::failed,
+          "the ports are of different kinds (InfiniBand, RoCE and iWARP do not mix)");
   }
   return Status::done;
 }
 
 Status Connector::accept(std::uint64_t request, Connection& connection) noexcept {
   const auto found = requests_.find(request);
-  if (found == requests_.end() || connection.state != ConnectionState::fresh) return Status::bad_argument;
+  if (found == requests_.end() || connection.state != ConnectionState::fresh)
+    return Status::bad_argument;
   connection.id = std::move(found->second.id);
   connection.id->context = &connection;
   connection.initiator_depth = found->second.initiator_depth;
@@ -102,7 +114,8 @@ bool Connector::poll(Event& event) {
   return take_due(event);
 }
 
-void Connector::apply(Connection& connection, ConnectionEvent event, const char* why, int error) noexcept {
+void Connector::apply(Connection& connection, ConnectionEvent event, const char* why,
+                      int error) noexcept {
   const ConnectionStep next = step(connection.state, event);
   if (!next.legal) return;  // late news of something that has been given up
   connection.state = next.next;
@@ -119,13 +132,16 @@ void Connector::apply(Connection& connection, ConnectionEvent event, const char*
   switch (next.action) {
     case ConnectionAction::none:
     case ConnectionAction::send_answer: return;  // accept() has sent it: it can still fail there
-    case ConnectionAction::resolve_address: return go_on(resolve_address(connection), "there is no way to the peer's address");
+    case ConnectionAction::resolve_address:
+      return go_on(resolve_address(connection), "there is no way to the peer's address");
     case ConnectionAction::resolve_route:
       if (!port_.has(*connection.id)) {
-        return apply(connection, ConnectionEvent::failed, "the way to the peer's address leads over another device");
+        return apply(connection, ConnectionEvent::failed,
+                     "the way to the peer's address leads over another device");
       }
       return go_on(resolve_route(connection), "there is no route to the peer");
-    case ConnectionAction::send_request: return go_on(send_request(connection), "the connection request could not be sent");
+    case ConnectionAction::send_request:
+      return go_on(send_request(connection), "the connection request could not be sent");
     case ConnectionAction::finish:
       if (!finish(connection)) return go_on(false, "the queue pair could not be made ready");
       return apply(connection, ConnectionEvent::established);
@@ -147,7 +163,8 @@ bool Connector::take_due(Event& event) {
   if (connection.established_due) {
     event.kind = Event::Kind::established;
     connection.established_due = false;
-    if (connection.established_by_data && connection.id != nullptr) (void)rdma_notify(connection.id.get(), IBV_EVENT_COMM_EST);
+    if (connection.established_by_data && connection.id != nullptr)
+      (void)rdma_notify(connection.id.get(), IBV_EVENT_COMM_EST);
   } else {
     event.kind = connection.end;
     event.why = connection.why;
@@ -163,7 +180,8 @@ void Connector::end(Connection& connection) noexcept {
   if (connection.device_queue_pair != nullptr) {
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_ERR;
-    (void)ibv_modify_qp(connection.device_queue_pair, &attributes, IBV_QP_STATE);  // flushes what is posted
+    (void)ibv_modify_qp(connection.device_queue_pair, &attributes,
+                        IBV_QP_STATE);  // flushes what is posted
   }
   if (connection.id == nullptr) return;
   (void)rdma_disconnect(connection.id.get());

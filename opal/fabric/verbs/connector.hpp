@@ -28,7 +28,8 @@ struct Connection {
 
   // What poll() has still to report: established first
   bool established_due = false;
-  bool established_by_data = false;  ///< the last message of the connection protocol is still missing
+  bool established_by_data =
+      false;  ///< the last message of the connection protocol is still missing
   bool end_due = false;
   Event::Kind end = Event::Kind::unreachable;
   const char* why = "";  ///< a literal
@@ -47,13 +48,15 @@ class Connector {
   /// Leave no trace of it: requests that are posted are flushed, the peer is told.
   void close(Connection& connection) noexcept;
 
-  [[nodiscard]] Status connect(Connection& connection, const Address& peer, const PrivateData& data) noexcept;
+  [[nodiscard]] Status connect(Connection& connection, const Address& peer,
+                               const PrivateData& data) noexcept;
   [[nodiscard]] Status accept(std::uint64_t request, Connection& connection) noexcept;
   void reject(std::uint64_t request) noexcept;
   [[nodiscard]] bool poll(Event& event);
 
   /// Something happened to a connection: take the step, do what it asks for. Never allocates.
-  void apply(Connection& connection, ConnectionEvent event, const char* why = "", int error = 0) noexcept;
+  void apply(Connection& connection, ConnectionEvent event, const char* why = "",
+             int error = 0) noexcept;
 
  private:
   struct Request {
@@ -61,7 +64,8 @@ class Connector {
     std::uint8_t initiator_depth;
     std::uint8_t responder_depth;
   };
-  struct News;  // a copy of librdmacm's event, which must be handed back before its identifier may be destroyed
+  struct
+      News;  // a copy of librdmacm's event, which must be handed back before its identifier may be destroyed
 
   [[nodiscard]] bool take_due(Event& event);
   void end(Connection& connection) noexcept;
@@ -92,8 +96,8 @@ class Connector {
   VerbsOptions options_;
   bool atomics_;
   CmId listener_;
-  std::vector<Connection*> all_;      ///< between add() and close()
-  std::vector<Connection*> due_;      ///< each at most once; room for all
+  std::vector<Connection*> all_;  ///< between add() and close()
+  std::vector<Connection*> due_;  ///< each at most once; room for all
   std::unordered_map<std::uint64_t, Request> requests_;
   std::uint64_t last_request_ = 0;
 };

@@ -9,7 +9,8 @@
 namespace overlap::fabric::verbs {
 
 std::uint8_t Connector::initiator_depth_max() const noexcept {
-  return static_cast<std::uint8_t>(std::min<int>(options_.read_depth, port_.device.max_qp_init_rd_atom));
+  return static_cast<std::uint8_t>(
+      std::min<int>(options_.read_depth, port_.device.max_qp_init_rd_atom));
 }
 
 std::uint8_t Connector::responder_depth_max() const noexcept {
@@ -19,12 +20,14 @@ std::uint8_t Connector::responder_depth_max() const noexcept {
 bool Connector::resolve_address(Connection& connection) noexcept {
   // From our own address: on a host with several devices the route alone might choose another.
   IpAddress own = port_.ip;
-  return rdma_resolve_addr(connection.id.get(), own.socket_address(), connection.peer.socket_address(),
+  return rdma_resolve_addr(connection.id.get(), own.socket_address(),
+                           connection.peer.socket_address(),
                            static_cast<int>(options_.connect_timeout_ms)) == 0;
 }
 
 bool Connector::resolve_route(Connection& connection) noexcept {
-  return rdma_resolve_route(connection.id.get(), static_cast<int>(options_.connect_timeout_ms)) == 0;
+  return rdma_resolve_route(connection.id.get(), static_cast<int>(options_.connect_timeout_ms)) ==
+         0;
 }
 
 rdma_conn_param Connector::parameters(const Connection& connection) const noexcept {
@@ -48,13 +51,15 @@ bool Connector::send_request(Connection& connection) noexcept {
 }
 
 bool Connector::finish(Connection& connection) noexcept {
-  return modify(connection, IBV_QPS_RTR) && modify(connection, IBV_QPS_RTS) && rdma_establish(connection.id.get()) == 0;
+  return modify(connection, IBV_QPS_RTR) && modify(connection, IBV_QPS_RTS) &&
+         rdma_establish(connection.id.get()) == 0;
 }
 
 bool Connector::send_answer(Connection& connection) noexcept {
   // On iWARP the kernel moves the queue pair on by itself.
   const bool ready = modify(connection, IBV_QPS_INIT) &&
-                     (port_.transport == Transport::iwarp || (modify(connection, IBV_QPS_RTR) && modify(connection, IBV_QPS_RTS)));
+                     (port_.transport == Transport::iwarp ||
+                      (modify(connection, IBV_QPS_RTR) && modify(connection, IBV_QPS_RTS)));
   if (!ready) return false;
   rdma_conn_param all = parameters(connection);
   return rdma_accept(connection.id.get(), &all) == 0;
@@ -72,22 +77,30 @@ bool Connector::modify(Connection& connection, ibv_qp_state state) noexcept {
 }
 
 /// Only what the mask names already is replaced: it depends on the state and on the kind of network.
-void Connector::add_ours(const Connection& connection, ibv_qp_attr& attributes, int& mask) const noexcept {
+void Connector::add_ours(const Connection& connection, ibv_qp_attr& attributes,
+                         int& mask) const noexcept {
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
-    attributes.qp_access_flags = access_flags(access::any, atomics_, port_.transport == Transport::iwarp);
+    attributes.qp_access_flags =
+        access_flags(access::any, atomics_, port_.transport == Transport::iwarp);
   }
   if ((mask & IBV_QP_PATH_MTU) != 0 && options_.mtu_bytes != 0) {
-    attributes.path_mtu = static_cast<ibv_mtu>(std::min<int>(attributes.path_mtu, mtu_code(options_.mtu_bytes)));
+    attributes.path_mtu =
+        static_cast<ibv_mtu>(std::min<int>(attributes.path_mtu, mtu_code(options_.mtu_bytes)));
   }
   if ((mask & IBV_QP_AV) != 0 && options_.gid_index >= 0 && attributes.ah_attr.is_global != 0) {
     attributes.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(options_.gid_index);
   }
-  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0) attributes.max_dest_rd_atomic = connection.responder_depth;
+  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0)
+    attributes.max_dest_rd_atomic = connection.responder_depth;
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0) attributes.max_rd_atomic = connection.initiator_depth;
-  if ((mask & IBV_QP_MIN_RNR_TIMER) != 0) attributes.min_rnr_timer = static_cast<std::uint8_t>(options_.rnr_timer);
-  if ((mask & IBV_QP_TIMEOUT) != 0) attributes.timeout = static_cast<std::uint8_t>(options_.timeout_exponent);
-  if ((mask & IBV_QP_RETRY_CNT) != 0) attributes.retry_cnt = static_cast<std::uint8_t>(options_.retry_count);
-  if ((mask & IBV_QP_RNR_RETRY) != 0) attributes.rnr_retry = static_cast<std::uint8_t>(options_.rnr_retry_count);
+  if ((mask & IBV_QP_MIN_RNR_TIMER) != 0)
+    attributes.min_rnr_timer = static_cast<std::uint8_t>(options_.rnr_timer);
+  if ((mask & IBV_QP_TIMEOUT) != 0)
+    attributes.timeout = static_cast<std::uint8_t>(options_.timeout_exponent);
+  if ((mask & IBV_QP_RETRY_CNT) != 0)
+    attributes.retry_cnt = static_cast<std::uint8_t>(options_.retry_count);
+  if ((mask & IBV_QP_RNR_RETRY) != 0)
+    attributes.rnr_retry = static_cast<std::uint8_t>(options_.rnr_retry_count);
 }
 
 }  // namespace overlap::fabric::verbs

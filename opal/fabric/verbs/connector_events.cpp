@@ -23,8 +23,8 @@ namespace {
 
 /// The events that carry connection parameters.
 bool has_parameters(rdma_cm_event_type type) {
-  return type == RDMA_CM_EVENT_CONNECT_REQUEST || type == RDMA_CM_EVENT_CONNECT_RESPONSE || type == RDMA_CM_EVENT_ESTABLISHED ||
-         type == RDMA_CM_EVENT_REJECTED;
+  return type == RDMA_CM_EVENT_CONNECT_REQUEST || type == RDMA_CM_EVENT_CONNECT_RESPONSE ||
+         type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_REJECTED;
 }
 
 /// Why the peer's system said no. InfiniBand has codes of its own, iWARP gives an errno.
@@ -32,7 +32,8 @@ const char* refusal(int status) {
   constexpr int invalid_service = 8;  // IB_CM_REJ_INVALID_SERVICE_ID
   constexpr int stale = 10;           // IB_CM_REJ_STALE_CONN
   constexpr int timeout = 4;          // IB_CM_REJ_TIMEOUT
-  if (status == invalid_service || status == -ECONNREFUSED) return "nobody listens there (has the peer's process ended?)";
+  if (status == invalid_service || status == -ECONNREFUSED)
+    return "nobody listens there (has the peer's process ended?)";
   if (status == timeout) return "the peer had no time to answer";
   if (status == stale) return "the peer still knows an older connection of the same number";
   return "the peer's system or process has refused or given up";
@@ -66,7 +67,8 @@ bool Connector::take_news(News& news) noexcept {
     news.responder_depth = parameters.responder_resources;
     if (parameters.private_data != nullptr) {
       news.data_bytes = std::min<std::size_t>(parameters.private_data_len, news.data.size());
-      std::copy_n(static_cast<const std::byte*>(parameters.private_data), news.data_bytes, news.data.begin());
+      std::copy_n(static_cast<const std::byte*>(parameters.private_data), news.data_bytes,
+                  news.data.begin());
     }
   }
   (void)rdma_ack_cm_event(raw);
@@ -95,7 +97,9 @@ void Connector::connection_news(const News& news) noexcept {
   if (news.connection == nullptr) return;  // a request that is not answered yet
   Connection& connection = *news.connection;
   const int error = news.status < 0 ? -news.status : 0;
-  const auto failed = [&](const char* why) { apply(connection, ConnectionEvent::failed, why, error); };
+  const auto failed = [&](const char* why) {
+    apply(connection, ConnectionEvent::failed, why, error);
+  };
   switch (news.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED: return apply(connection, ConnectionEvent::address_resolved);
     case RDMA_CM_EVENT_ROUTE_RESOLVED: return apply(connection, ConnectionEvent::route_resolved);
@@ -105,16 +109,18 @@ void Connector::connection_news(const News& news) noexcept {
       return apply(connection, ConnectionEvent::response);
     case RDMA_CM_EVENT_ESTABLISHED: return apply(connection, ConnectionEvent::established);
     case RDMA_CM_EVENT_REJECTED:
-      if (decode_private({news.data.data(), news.data_bytes})) return apply(connection, ConnectionEvent::rejected);
+      if (decode_private({news.data.data(), news.data_bytes}))
+        return apply(connection, ConnectionEvent::rejected);
       return apply(connection, ConnectionEvent::failed, refusal(news.status));
     case RDMA_CM_EVENT_ADDR_ERROR: return failed("the peer's address does not answer");
     case RDMA_CM_EVENT_ROUTE_ERROR: return failed("there is no route to the peer");
     case RDMA_CM_EVENT_UNREACHABLE: return failed("the peer does not answer");
     case RDMA_CM_EVENT_CONNECT_ERROR: return failed("the connection could not be made");
     case RDMA_CM_EVENT_DISCONNECTED:
-      return apply(connection, ConnectionEvent::disconnected, "the peer has closed the connection or has ended");
+      return apply(connection, ConnectionEvent::disconnected,
+                   "the peer has closed the connection or has ended");
     case RDMA_CM_EVENT_DEVICE_REMOVAL: return failed("the RDMA device was removed");
-    case RDMA_CM_EVENT_ADDR_CHANGE:    // bonding moved the address: the connection goes on
+    case RDMA_CM_EVENT_ADDR_CHANGE:  // bonding moved the address: the connection goes on
     case RDMA_CM_EVENT_TIMEWAIT_EXIT:
     case RDMA_CM_EVENT_CONNECT_REQUEST:
     case RDMA_CM_EVENT_MULTICAST_JOIN:

@@ -62,10 +62,16 @@ Completion completion(const ibv_wc& entry) noexcept {
 }
 
 ibv_wr_opcode work_opcode(Opcode opcode) noexcept {
-  static constexpr std::array<ibv_wr_opcode, 8> codes = {
-      IBV_WR_SEND,      IBV_WR_SEND_WITH_IMM,       IBV_WR_RDMA_WRITE,         IBV_WR_RDMA_WRITE_WITH_IMM,
-      IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_SEND /* receive: not asked for */};
-  static_assert(static_cast<int>(Opcode::send_with_immediate) == 1 && static_cast<int>(Opcode::write_with_immediate) == 3 &&
+  static constexpr std::array<ibv_wr_opcode, 8> codes = {IBV_WR_SEND,
+                                                         IBV_WR_SEND_WITH_IMM,
+                                                         IBV_WR_RDMA_WRITE,
+                                                         IBV_WR_RDMA_WRITE_WITH_IMM,
+                                                         IBV_WR_RDMA_READ,
+                                                         IBV_WR_ATOMIC_FETCH_AND_ADD,
+                                                         IBV_WR_ATOMIC_CMP_AND_SWP,
+                                                         IBV_WR_SEND /* receive: not asked for */};
+  static_assert(static_cast<int>(Opcode::send_with_immediate) == 1 &&
+                static_cast<int>(Opcode::write_with_immediate) == 3 &&
                 static_cast<int>(Opcode::fetch_add) == 5 && static_cast<int>(Opcode::receive) == 7);
   return codes[static_cast<std::size_t>(opcode)];
 }
@@ -74,8 +80,10 @@ unsigned access_flags(unsigned rights, bool atomics, bool iwarp) noexcept {
   unsigned flags = 0;
   if ((rights & access::local_write) != 0) flags |= IBV_ACCESS_LOCAL_WRITE;
   if ((rights & access::remote_read) != 0) flags |= IBV_ACCESS_REMOTE_READ;
-  if ((rights & access::remote_write) != 0) flags |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
-  if ((rights & access::remote_atomic) != 0 && atomics) flags |= IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE;
+  if ((rights & access::remote_write) != 0)
+    flags |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
+  if ((rights & access::remote_atomic) != 0 && atomics)
+    flags |= IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE;
   if (iwarp && (flags & IBV_ACCESS_LOCAL_WRITE) != 0) flags |= IBV_ACCESS_REMOTE_WRITE;
   return flags;
 }
@@ -101,7 +109,8 @@ std::uint32_t rate_mbytes_s(std::uint8_t speed_code, std::uint8_t width_code) no
       {{1, 250}, {2, 500}, {4, 1000}, {8, 1250}, {16, 1705}, {32, 3125}, {64, 6250}, {128, 12500}}};
   static constexpr std::array<Row, 5> lanes = {{{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}}};
   const auto value = [](const auto& rows, std::uint8_t code) -> std::uint32_t {
-    const auto row = std::find_if(rows.begin(), rows.end(), [code](const Row& each) { return each.code == code; });
+    const auto row = std::find_if(rows.begin(), rows.end(),
+                                  [code](const Row& each) { return each.code == code; });
     return row == rows.end() ? 0 : row->value;
   };
   return value(lane_mbytes_s, speed_code) * value(lanes, width_code);
@@ -109,13 +118,14 @@ std::uint32_t rate_mbytes_s(std::uint8_t speed_code, std::uint8_t width_code) no
 
 bool last_byte_known_last(std::uint32_t vendor_id) noexcept {
   static constexpr std::array<std::uint32_t, 13> vendors = {
-      0x02c9, 0x15b3, 0x119f,  // Mellanox, NVIDIA (mlx4, mlx5); Bull's
-      0x05ad, 0x066a, 0x08f1, 0x1708, 0x03ba,  // older cards with Mellanox's chips: Cisco, Fujitsu, Voltaire, HP, Sun
-      0x1175,    // Intel, Cornelis (qib, hfi1)
-      0x1425,    // Chelsio
-      0x14e4,    // Broadcom
-      0x626d74,  // siw
-      0xffffff,  // rxe: 600 of 600 writes in order, 6.1
+      0x02c9,   0x15b3, 0x119f,  // Mellanox, NVIDIA (mlx4, mlx5); Bull's
+      0x05ad,   0x066a, 0x08f1,
+      0x1708,   0x03ba,  // older cards with Mellanox's chips: Cisco, Fujitsu, Voltaire, HP, Sun
+      0x1175,            // Intel, Cornelis (qib, hfi1)
+      0x1425,            // Chelsio
+      0x14e4,            // Broadcom
+      0x626d74,          // siw
+      0xffffff,          // rxe: 600 of 600 writes in order, 6.1
   };
   return std::find(vendors.begin(), vendors.end(), vendor_id) != vendors.end();
 }

@@ -28,7 +28,8 @@ namespace overlap::fabric::verbs {
 [[nodiscard]] int mtu_code(std::uint32_t bytes) noexcept;
 
 /// Data rate of a port, 10^6 bytes per second, from the codes that ibv_query_port gives; 0 for unknown codes.
-[[nodiscard]] std::uint32_t rate_mbytes_s(std::uint8_t speed_code, std::uint8_t width_code) noexcept;
+[[nodiscard]] std::uint32_t rate_mbytes_s(std::uint8_t speed_code,
+                                          std::uint8_t width_code) noexcept;
 
 /// Is it known of this vendor's adapters that the last byte of a write is stored last?
 ///

@@ -15,7 +15,8 @@ TEST_CASE("every completion status of verbs has a word, and only success is succ
     CHECK((status == CompletionStatus::flushed) == (code == IBV_WC_WR_FLUSH_ERR));
   }
   CHECK(completion_status(IBV_WC_RETRY_EXC_ERR) == CompletionStatus::retry_exceeded);
-  CHECK(completion_status(IBV_WC_RNR_RETRY_EXC_ERR) == CompletionStatus::receive_not_ready_exceeded);
+  CHECK(completion_status(IBV_WC_RNR_RETRY_EXC_ERR) ==
+        CompletionStatus::receive_not_ready_exceeded);
   CHECK(completion_status(IBV_WC_REM_ACCESS_ERR) == CompletionStatus::remote_access_error);
   CHECK(completion_status(IBV_WC_LOC_PROT_ERR) == CompletionStatus::protection_error);
   CHECK(completion_status(IBV_WC_LOC_LEN_ERR) == CompletionStatus::length_error);
@@ -77,12 +78,14 @@ TEST_CASE("opcodes go over and come back", "[verbs]") {
 TEST_CASE("rights bring what verbs wants beside them", "[verbs]") {
   CHECK(access_flags(0, true, false) == 0);
   CHECK(access_flags(access::remote_read, true, false) == IBV_ACCESS_REMOTE_READ);
-  CHECK(access_flags(access::remote_write, true, false) == (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE));
+  CHECK(access_flags(access::remote_write, true, false) ==
+        (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE));
   const unsigned all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
   CHECK(access_flags(access::any, true, false) == (all | IBV_ACCESS_REMOTE_ATOMIC));
   CHECK(access_flags(access::any, false, false) == all);
   // iWARP reads into remotely writable memory
-  CHECK(access_flags(access::local_write, true, true) == (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+  CHECK(access_flags(access::local_write, true, true) ==
+        (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
   CHECK(access_flags(access::remote_read, true, true) == IBV_ACCESS_REMOTE_READ);
 }
 

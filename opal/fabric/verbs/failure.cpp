@@ -13,7 +13,8 @@ std::string memory_limit_advice() {
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
   return "this process may lock " + std::to_string(limit.rlim_cur / 1024) +
-         " KiB (RLIMIT_MEMLOCK); raise it with `ulimit -l unlimited`, with a memlock line in /etc/security/limits.d, or with "
+         " KiB (RLIMIT_MEMLOCK); raise it with `ulimit -l unlimited`, with a memlock line in "
+         "/etc/security/limits.d, or with "
          "LimitMEMLOCK=infinity in the service that starts the job";
 }
 
@@ -23,7 +24,9 @@ bool memory_limit_is_hopeless() noexcept {
 }
 
 int open_error(const std::string& device_file, int error) noexcept {
-  return ::access(device_file.c_str(), F_OK) == 0 && ::access(device_file.c_str(), R_OK | W_OK) != 0 ? EACCES : error;
+  return ::access(device_file.c_str(), F_OK) == 0 && ::access(device_file.c_str(), R_OK | W_OK) != 0
+             ? EACCES
+             : error;
 }
 
 Error failure(const std::string& what, int error) {
@@ -34,7 +37,9 @@ Error failure(const std::string& what, int error) {
     case EACCES:
     case EPERM:
       return {Error::Kind::no_permission,
-              reason + "; give this user access to /dev/infiniband (rdma-core's udev rules do; in a container, pass the devices in)"};
+              reason +
+                  "; give this user access to /dev/infiniband (rdma-core's udev rules do; in a "
+                  "container, pass the devices in)"};
     case ENOMEM: {
       const std::string advice = memory_limit_advice();
       if (!advice.empty()) return {Error::Kind::memory_limit, reason + "; " + advice};

@@ -36,7 +36,9 @@ class NumberTable {
   }
 
   /// @returns  nullptr when it is not there
-  [[nodiscard]] Value* find(std::uint32_t number) const noexcept { return slots_[find_slot(number)].value; }
+  [[nodiscard]] Value* find(std::uint32_t number) const noexcept {
+    return slots_[find_slot(number)].value;
+  }
 
   template <class Function>
   void for_each(Function&& function) const {
@@ -59,7 +61,9 @@ class NumberTable {
     while (slots_[idx].number != number && slots_[idx].number != 0) idx = (idx + 1) & mask;
     return idx;
   }
-  void place(std::uint32_t number, Value* value) noexcept { slots_[find_slot(number)] = {number, value}; }
+  void place(std::uint32_t number, Value* value) noexcept {
+    slots_[find_slot(number)] = {number, value};
+  }
   void grow() {
     std::vector<Slot> old(slots_.size() * 2);
     old.swap(slots_);

@@ -10,7 +10,8 @@ namespace {
 
 void check_range(const char* name, std::int64_t value, std::int64_t min, std::int64_t max) {
   if (value >= min && value <= max) return;
-  throw Error(Error::Kind::bad_option, std::string(name) + " is " + std::to_string(value) + "; it must be " + std::to_string(min) + " to " +
+  throw Error(Error::Kind::bad_option, std::string(name) + " is " + std::to_string(value) +
+                                           "; it must be " + std::to_string(min) + " to " +
                                            std::to_string(max));
 }
 
@@ -25,8 +26,9 @@ PortName parse_port_name(const std::string& text) {
   const char* last = text.data() + text.size();
   const auto [end, error] = std::from_chars(first, last, name.port);
   if (name.device.empty() || error != std::errc() || end != last || name.port == 0) {
-    throw Error(Error::Kind::bad_option,
-                "\"" + text + "\" is no RDMA device; write its name, or name and port as in \"mlx5_0:1\" (ibv_devices lists them)");
+    throw Error(Error::Kind::bad_option, "\"" + text +
+                                             "\" is no RDMA device; write its name, or name and "
+                                             "port as in \"mlx5_0:1\" (ibv_devices lists them)");
   }
   return name;
 }
@@ -35,7 +37,8 @@ void check(const VerbsOptions& options) {
   (void)parse_port_name(options.device);
   if (options.mtu_bytes != 0 && mtu_code(options.mtu_bytes) == 0) {
     throw Error(Error::Kind::bad_option,
-                "the MTU is " + std::to_string(options.mtu_bytes) + " bytes; it must be 256, 512, 1024, 2048, 4096, or 0 for the port's");
+                "the MTU is " + std::to_string(options.mtu_bytes) +
+                    " bytes; it must be 256, 512, 1024, 2048, 4096, or 0 for the port's");
   }
   check_range("the GID index", options.gid_index, -1, 255);
   check_range("the ACK timeout exponent", options.timeout_exponent, 0, 31);

@@ -16,7 +16,8 @@ TEST_CASE("device names with and without a port", "[verbs]") {
 }
 
 TEST_CASE("what is no device name is refused with its text", "[verbs]") {
-  for (const char* text : {":1", "rxe0:", "rxe0:0", "rxe0:x", "rxe0:1x", "rxe0:256", "rxe0:-1", "rxe0:1:2"}) {
+  for (const char* text :
+       {":1", "rxe0:", "rxe0:0", "rxe0:x", "rxe0:1x", "rxe0:256", "rxe0:-1", "rxe0:1:2"}) {
     INFO(text);
     try {
       (void)parse_port_name(text);

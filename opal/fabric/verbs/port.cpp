@@ -22,7 +22,8 @@ using DeviceList = Handle<ibv_device*, ibv_free_device_list>;
 std::vector<std::string> kernel_devices() {
   std::vector<std::string> names;
   std::error_code error;
-  for (std::filesystem::directory_iterator each("/sys/class/infiniband", error), end; !error && each != end; each.increment(error)) {
+  for (std::filesystem::directory_iterator each("/sys/class/infiniband", error), end;
+       !error && each != end; each.increment(error)) {
     names.push_back(each->path().filename());
   }
   std::sort(names.begin(), names.end());
@@ -38,19 +39,23 @@ std::string join(const std::vector<std::string>& words) {
 /// libibverbs looks for drivers and may warn on stderr: it is only asked when the kernel has a device.
 DeviceList list_devices(const std::vector<std::string>& known) {
   if (known.empty()) {
-    throw Error(Error::Kind::no_device, "this host has no RDMA device (/sys/class/infiniband has none); is the adapter's driver loaded?");
+    throw Error(Error::Kind::no_device,
+                "this host has no RDMA device (/sys/class/infiniband has none); is the adapter's "
+                "driver loaded?");
   }
   // With a capability instead of the limit it would work, but for a warning of libibverbs on each start of each process.
-  if (memory_limit_is_hopeless()) throw Error(Error::Kind::memory_limit, "RDMA cannot be used: " + memory_limit_advice());
+  if (memory_limit_is_hopeless())
+    throw Error(Error::Kind::memory_limit, "RDMA cannot be used: " + memory_limit_advice());
   int count = 0;
   DeviceList list(ibv_get_device_list(&count));
   if (list == nullptr) throw failure("cannot list RDMA devices", errno);
   if (count == 0) {
     std::error_code error;
     const bool uverbs = std::filesystem::exists("/sys/class/infiniband_verbs/abi_version", error);
-    throw Error(Error::Kind::no_device, "the RDMA devices of this host (" + join(known) + ") cannot be used: " +
-                                            (uverbs ? "their user-space driver is missing (Debian: ibverbs-providers)"
-                                                    : "the kernel module ib_uverbs is not loaded"));
+    throw Error(Error::Kind::no_device,
+                "the RDMA devices of this host (" + join(known) + ") cannot be used: " +
+                    (uverbs ? "their user-space driver is missing (Debian: ibverbs-providers)"
+                            : "the kernel module ib_uverbs is not loaded"));
   }
   return list;
 }
@@ -66,7 +71,8 @@ Context open_device(ibv_device& device) {
   if (context == nullptr) {
     const int error = errno != 0 ? errno : EIO;
     const std::string file = std::string("/dev/infiniband/") + device.dev_name;
-    throw failure("cannot open " + std::string(ibv_get_device_name(&device)) + " (" + file + ")", open_error(file, error));
+    throw failure("cannot open " + std::string(ibv_get_device_name(&device)) + " (" + file + ")",
+                  open_error(file, error));
   }
   return context;
 }
@@ -76,12 +82,14 @@ Channel open_channel() {
   if (channel == nullptr) {
     const int error = open_error("/dev/infiniband/rdma_cm", errno);
     if (error == ENOENT || error == ENODEV) {
-      throw Error(Error::Kind::no_device, "RDMA connections cannot be made: the kernel module rdma_ucm is not loaded");
+      throw Error(Error::Kind::no_device,
+                  "RDMA connections cannot be made: the kernel module rdma_ucm is not loaded");
     }
     throw failure("cannot open /dev/infiniband/rdma_cm", error);
   }
   const int flags = fcntl(channel->fd, F_GETFL);
-  if (flags < 0 || fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0) throw failure("cannot set up RDMA connections", errno);
+  if (flags < 0 || fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0)
+    throw failure("cannot set up RDMA connections", errno);
   return channel;
 }
 
@@ -92,16 +100,22 @@ std::vector<IpAddress> host_addresses() {
   const Handle<ifaddrs, freeifaddrs> list(raw);
   std::vector<IpAddress> addresses;
   for (const ifaddrs* each = raw; each != nullptr; each = each->ifa_next) {
-    if (each->ifa_addr == nullptr || (each->ifa_flags & IFF_UP) == 0 || (each->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    if (each->ifa_addr == nullptr || (each->ifa_flags & IFF_UP) == 0 ||
+        (each->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
     const int family = each->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
     IpAddress address;
-    std::memcpy(&address.storage, each->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    std::memcpy(&address.storage, each->ifa_addr,
+                family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
     address.set_port(0);
     addresses.push_back(address);
   }
-  const auto rank = [](const IpAddress& address) { return address.is_v4() ? 0 : address.is_link_local() ? 2 : 1; };
-  std::stable_sort(addresses.begin(), addresses.end(), [&](const IpAddress& a, const IpAddress& b) { return rank(a) < rank(b); });
+  const auto rank = [](const IpAddress& address) {
+    return address.is_v4() ? 0 : address.is_link_local() ? 2 : 1;
+  };
+  std::stable_sort(addresses.begin(), addresses.end(),
+                   [&](const IpAddress& a, const IpAddress& b) { return rank(a) < rank(b); });
   return addresses;
 }
 
@@ -110,7 +124,8 @@ bool has_gid(const Port& port, const IpAddress& address, int gid_index) {
   if (gid_index < 0 || port.transport != Transport::roce) return true;
   ibv_gid gid{};
   const auto bytes = address.as_v6();
-  return ibv_query_gid(port.context.get(), port.number, gid_index, &gid) == 0 && std::memcmp(gid.raw, bytes.data(), bytes.size()) == 0;
+  return ibv_query_gid(port.context.get(), port.number, gid_index, &gid) == 0 &&
+         std::memcmp(gid.raw, bytes.data(), bytes.size()) == 0;
 }
 
 /// The address of the network interface that belongs to the port. librdmacm knows which it is, for every kind of network: bind to
@@ -118,7 +133,8 @@ bool has_gid(const Port& port, const IpAddress& address, int gid_index) {
 bool find_ip(Port& port, int gid_index) {
   for (IpAddress& address : host_addresses()) {
     rdma_cm_id* raw = nullptr;
-    if (rdma_create_id(port.channel.get(), &raw, nullptr, RDMA_PS_TCP) != 0) throw failure("cannot set up RDMA connections", errno);
+    if (rdma_create_id(port.channel.get(), &raw, nullptr, RDMA_PS_TCP) != 0)
+      throw failure("cannot set up RDMA connections", errno);
     const CmId id(raw);
     if (rdma_bind_addr(raw, address.socket_address()) != 0 || !port.has(*raw)) continue;
     if (!has_gid(port, address, gid_index)) continue;
@@ -129,11 +145,14 @@ bool find_ip(Port& port, int gid_index) {
 }
 
 /// One device whose ports are tried in turn. @returns false with the reason when none will do
-bool try_device(Port& port, const VerbsOptions& options, std::uint8_t wanted_port, std::string& why) {
+bool try_device(Port& port, const VerbsOptions& options, std::uint8_t wanted_port,
+                std::string& why) {
   const std::string name = port.device_name();
-  if (ibv_query_device(port.context.get(), &port.device) != 0) throw failure("cannot query " + name, errno);
+  if (ibv_query_device(port.context.get(), &port.device) != 0)
+    throw failure("cannot query " + name, errno);
   if (wanted_port > port.device.phys_port_cnt) {
-    throw Error(Error::Kind::bad_option, name + " has no port " + std::to_string(wanted_port) + "; its last port is " +
+    throw Error(Error::Kind::bad_option, name + " has no port " + std::to_string(wanted_port) +
+                                             "; its last port is " +
                                              std::to_string(port.device.phys_port_cnt));
   }
   const ibv_transport_type type = port.context->device->transport_type;
@@ -144,16 +163,20 @@ bool try_device(Port& port, const VerbsOptions& options, std::uint8_t wanted_por
   for (std::uint8_t number = 1; number <= port.device.phys_port_cnt; ++number) {
     if (wanted_port != 0 && number != wanted_port) continue;
     port.number = number;
-    if (ibv_query_port(port.context.get(), number, &port.attributes) != 0) throw failure("cannot query " + port.name(), errno);
+    if (ibv_query_port(port.context.get(), number, &port.attributes) != 0)
+      throw failure("cannot query " + port.name(), errno);
     if (port.attributes.state != IBV_PORT_ACTIVE) {
-      why = port.name() + " is not active (" + ibv_port_state_str(port.attributes.state) + "): check its cable and its network interface";
+      why = port.name() + " is not active (" + ibv_port_state_str(port.attributes.state) +
+            "): check its cable and its network interface";
       continue;
     }
     port.transport = transport_of(*port.context->device, port.attributes);
     if (find_ip(port, options.gid_index)) return true;
     why = port.name() + " has no IP address" +
-          (options.gid_index >= 0 ? " at GID index " + std::to_string(options.gid_index) : std::string()) +
-          ", which connections are made through: give one to its network interface (on InfiniBand: IPoIB)";
+          (options.gid_index >= 0 ? " at GID index " + std::to_string(options.gid_index)
+                                  : std::string()) +
+          ", which connections are made through: give one to its network interface (on InfiniBand: "
+          "IPoIB)";
   }
   return false;
 }
@@ -161,7 +184,8 @@ bool try_device(Port& port, const VerbsOptions& options, std::uint8_t wanted_por
 }  // namespace
 
 bool Port::has(const rdma_cm_id& id) const noexcept {
-  return id.verbs != nullptr && id.port_num == number && std::strcmp(ibv_get_device_name(id.verbs->device), device_name()) == 0;
+  return id.verbs != nullptr && id.port_num == number &&
+         std::strcmp(ibv_get_device_name(id.verbs->device), device_name()) == 0;
 }
 
 Port find_port(const VerbsOptions& options) {
@@ -187,7 +211,8 @@ Port find_port(const VerbsOptions& options) {
     }
   }
   if (!wanted.device.empty() && why.empty()) {
-    throw Error(Error::Kind::no_device, "there is no RDMA device " + wanted.device + "; this host has " + join(known));
+    throw Error(Error::Kind::no_device,
+                "there is no RDMA device " + wanted.device + "; this host has " + join(known));
   }
   throw Error(kind, why);
 }

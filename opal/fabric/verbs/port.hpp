@@ -23,8 +23,12 @@ struct Port {
   ibv_port_attr attributes{};
   IpAddress ip;  ///< of the port; its TCP-like port number is 0
 
-  [[nodiscard]] const char* device_name() const noexcept { return ibv_get_device_name(context->device); }
-  [[nodiscard]] std::string name() const { return std::string(device_name()) + ":" + std::to_string(number); }
+  [[nodiscard]] const char* device_name() const noexcept {
+    return ibv_get_device_name(context->device);
+  }
+  [[nodiscard]] std::string name() const {
+    return std::string(device_name()) + ":" + std::to_string(number);
+  }
   /// Is this identifier of librdmacm on this very port? It opens devices for itself: handles cannot be compared.
   [[nodiscard]] bool has(const rdma_cm_id& id) const noexcept;
 };

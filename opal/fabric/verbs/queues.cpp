@@ -34,21 +34,28 @@ unsigned send_flags(const WorkRequest& request) noexcept {
 }
 
 /// What is being made, for messages. @throws Error: bad_option when the device has no queues of this size
-std::string entries_text(const char* queue, std::uint32_t entries, const Capabilities& can, std::uint32_t max) {
-  const std::string what = std::string("a ") + queue + " of " + std::to_string(entries) + " entries on " + can.name;
+std::string entries_text(const char* queue, std::uint32_t entries, const Capabilities& can,
+                         std::uint32_t max) {
+  const std::string what =
+      std::string("a ") + queue + " of " + std::to_string(entries) + " entries on " + can.name;
   if (entries >= 1 && entries <= max) return what;
-  throw Error(Error::Kind::bad_option, "cannot make " + what + ": its limits are 1 and " + std::to_string(max));
+  throw Error(Error::Kind::bad_option,
+              "cannot make " + what + ": its limits are 1 and " + std::to_string(max));
 }
 
-bool is_atomic(Opcode opcode) noexcept { return opcode == Opcode::fetch_add || opcode == Opcode::compare_swap; }
+bool is_atomic(Opcode opcode) noexcept {
+  return opcode == Opcode::fetch_add || opcode == Opcode::compare_swap;
+}
 
 }  // namespace
 
 // --- Completion queue ----------------------------------------------------------------------------------------------------
 
 VerbsCompletionQueue::VerbsCompletionQueue(Core& core, std::uint32_t entries) : core_(core) {
-  const std::string what = entries_text("completion queue", entries, core.capabilities, core.capabilities.completion_queue_max);
-  queue_.reset(ibv_create_cq(core.port.context.get(), static_cast<int>(entries), nullptr, nullptr, 0));
+  const std::string what = entries_text("completion queue", entries, core.capabilities,
+                                        core.capabilities.completion_queue_max);
+  queue_.reset(
+      ibv_create_cq(core.port.context.get(), static_cast<int>(entries), nullptr, nullptr, 0));
   if (queue_ == nullptr) throw failure("cannot make " + what, errno);
 }
 
@@ -96,7 +103,8 @@ void VerbsCompletionQueue::drain(const VerbsQueuePair& dying) noexcept {
     }
     // A failed entry does not tell whether it was for receiving; it is kept, the user knows by the id.
     std::erase_if(kept_, [&](const Completion& each) {
-      return each.queue_pair_number == dying.number() && each.status == CompletionStatus::success && each.opcode != Opcode::receive;
+      return each.queue_pair_number == dying.number() && each.status == CompletionStatus::success &&
+             each.opcode != Opcode::receive;
     });
     for (Completion& each : kept_) {
       if (each.queue_pair_number == dying.number()) each.status = CompletionStatus::flushed;
@@ -109,7 +117,8 @@ void VerbsCompletionQueue::drain(const VerbsQueuePair& dying) noexcept {
 // --- Receive queue -------------------------------------------------------------------------------------------------------
 
 VerbsReceiveQueue::VerbsReceiveQueue(Core& core, std::uint32_t entries) {
-  const std::string what = entries_text("receive queue", entries, core.capabilities, core.capabilities.receive_queue_max);
+  const std::string what = entries_text("receive queue", entries, core.capabilities,
+                                        core.capabilities.receive_queue_max);
   ibv_srq_init_attr attributes{};
   attributes.attr.max_wr = entries;
   attributes.attr.max_sge = 1;
@@ -117,7 +126,8 @@ VerbsReceiveQueue::VerbsReceiveQueue(Core& core, std::uint32_t entries) {
   if (queue_ == nullptr) throw failure("cannot make " + what, errno);
 }
 
-Status VerbsReceiveQueue::post(std::uint64_t id, void* address, std::uint32_t bytes, std::uint32_t local_key) noexcept {
+Status VerbsReceiveQueue::post(std::uint64_t id, void* address, std::uint32_t bytes,
+                               std::uint32_t local_key) noexcept {
   ibv_sge piece{};
   piece.addr = reinterpret_cast<std::uintptr_t>(address);
   piece.length = bytes;
@@ -132,7 +142,8 @@ Status VerbsReceiveQueue::post(std::uint64_t id, void* address, std::uint32_t by
 
 // --- Queue pair ----------------------------------------------------------------------------------------------------------
 
-ibv_qp_init_attr queue_pair_attributes(ibv_cq* completions, ibv_srq* receives, std::uint32_t send_queue_entries, std::uint32_t gather_max,
+ibv_qp_init_attr queue_pair_attributes(ibv_cq* completions, ibv_srq* receives,
+                                       std::uint32_t send_queue_entries, std::uint32_t gather_max,
                                        std::uint32_t inline_bytes) noexcept {
   ibv_qp_init_attr attributes{};
   attributes.send_cq = completions;
@@ -146,12 +157,16 @@ ibv_qp_init_attr queue_pair_attributes(ibv_cq* completions, ibv_srq* receives, s
   return attributes;
 }
 
-VerbsQueuePair::VerbsQueuePair(Core& core, VerbsCompletionQueue& completions, VerbsReceiveQueue& receives, std::uint32_t send_queue_entries)
-    : core_(core), completions_(completions), inline_max_bytes_(core.capabilities.inline_max_bytes) {
+VerbsQueuePair::VerbsQueuePair(Core& core, VerbsCompletionQueue& completions,
+                               VerbsReceiveQueue& receives, std::uint32_t send_queue_entries)
+    : core_(core),
+      completions_(completions),
+      inline_max_bytes_(core.capabilities.inline_max_bytes) {
   const Capabilities& can = core.capabilities;
   const std::string what = entries_text("send queue", send_queue_entries, can, can.send_queue_max);
   ibv_qp_init_attr attributes =
-      queue_pair_attributes(completions.device_queue(), receives.device_queue(), send_queue_entries, can.gather_max, inline_max_bytes_);
+      queue_pair_attributes(completions.device_queue(), receives.device_queue(), send_queue_entries,
+                            can.gather_max, inline_max_bytes_);
   queue_pair_.reset(ibv_create_qp(core.domain.get(), &attributes));
   if (queue_pair_ == nullptr) throw failure("cannot make " + what, errno);
   connection_.device_queue_pair = queue_pair_.get();
@@ -168,7 +183,8 @@ VerbsQueuePair::VerbsQueuePair(Core& core, VerbsCompletionQueue& completions, Ve
 
 VerbsQueuePair::~VerbsQueuePair() {
   core_.connector.close(connection_);
-  completions_.drain(*this);  // some drivers drop its completions when it goes, and with them the user's receive buffers
+  completions_.drain(
+      *this);  // some drivers drop its completions when it goes, and with them the user's receive buffers
   const std::uint32_t device_number = queue_pair_->qp_num;
   queue_pair_.reset();
   completions_.drain(*this);  // others leave them behind
@@ -179,7 +195,9 @@ Status VerbsQueuePair::post(const WorkRequest& request) noexcept {
   if (connection_.state != ConnectionState::established) [[unlikely]] {
     return connection_.state == ConnectionState::ended ? Status::broken : Status::bad_argument;
   }
-  if (request.gather_count > core_.capabilities.gather_max || request.opcode == Opcode::receive) [[unlikely]] return Status::bad_argument;
+  if (request.gather_count > core_.capabilities.gather_max || request.opcode == Opcode::receive)
+      [[unlikely]]
+    return Status::bad_argument;
   std::array<ibv_sge, gather_limit> pieces;
   std::uint32_t bytes = 0;
   for (std::size_t i = 0; i < request.gather_count; ++i) {
@@ -190,7 +208,8 @@ Status VerbsQueuePair::post(const WorkRequest& request) noexcept {
     bytes += from.bytes;
   }
   // Drivers differ in what they answer to too much inline data, and one of the answers is "queue full".
-  if (request.inline_data && bytes > inline_max_bytes_) [[unlikely]] return Status::bad_argument;
+  if (request.inline_data && bytes > inline_max_bytes_) [[unlikely]]
+    return Status::bad_argument;
   ibv_send_wr entry;  // only what the opcode needs is filled in, and looked at
   entry.wr_id = request.id;
   entry.next = nullptr;
@@ -200,10 +219,12 @@ Status VerbsQueuePair::post(const WorkRequest& request) noexcept {
   entry.send_flags = send_flags(request);
   entry.imm_data = htonl(request.immediate);
   if (is_atomic(request.opcode)) {
-    if (!core_.capabilities.atomics) [[unlikely]] return Status::bad_argument;
+    if (!core_.capabilities.atomics) [[unlikely]]
+      return Status::bad_argument;
     entry.wr.atomic.remote_addr = request.remote_address;
     entry.wr.atomic.rkey = request.remote_key;
-    entry.wr.atomic.compare_add = request.opcode == Opcode::fetch_add ? request.operand : request.compare;
+    entry.wr.atomic.compare_add =
+        request.opcode == Opcode::fetch_add ? request.operand : request.compare;
     entry.wr.atomic.swap = request.operand;
   } else {
     entry.wr.rdma.remote_addr = request.remote_address;

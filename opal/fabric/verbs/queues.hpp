@@ -49,7 +49,8 @@ class VerbsCompletionQueue final : public CompletionQueue {
 class VerbsReceiveQueue final : public ReceiveQueue {
  public:
   VerbsReceiveQueue(Core& core, std::uint32_t entries);
-  [[nodiscard]] Status post(std::uint64_t id, void* address, std::uint32_t bytes, std::uint32_t local_key) noexcept override;
+  [[nodiscard]] Status post(std::uint64_t id, void* address, std::uint32_t bytes,
+                            std::uint32_t local_key) noexcept override;
   [[nodiscard]] ibv_srq* device_queue() const noexcept { return queue_.get(); }
 
  private:
@@ -59,7 +60,8 @@ class VerbsReceiveQueue final : public ReceiveQueue {
 /// Goes before its queues.
 class VerbsQueuePair final : public QueuePair {
  public:
-  VerbsQueuePair(Core& core, VerbsCompletionQueue& completions, VerbsReceiveQueue& receives, std::uint32_t send_queue_entries);
+  VerbsQueuePair(Core& core, VerbsCompletionQueue& completions, VerbsReceiveQueue& receives,
+                 std::uint32_t send_queue_entries);
   VerbsQueuePair(const VerbsQueuePair&) = delete;
   VerbsQueuePair& operator=(const VerbsQueuePair&) = delete;
   ~VerbsQueuePair() override;
@@ -78,7 +80,9 @@ class VerbsQueuePair final : public QueuePair {
 };
 
 /// How a queue pair is asked for; used for probing, too.
-[[nodiscard]] ibv_qp_init_attr queue_pair_attributes(ibv_cq* completions, ibv_srq* receives, std::uint32_t send_queue_entries,
-                                                     std::uint32_t gather_max, std::uint32_t inline_bytes) noexcept;
+[[nodiscard]] ibv_qp_init_attr queue_pair_attributes(ibv_cq* completions, ibv_srq* receives,
+                                                     std::uint32_t send_queue_entries,
+                                                     std::uint32_t gather_max,
+                                                     std::uint32_t inline_bytes) noexcept;
 
 }  // namespace overlap::fabric::verbs

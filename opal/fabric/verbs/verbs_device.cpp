@@ -25,19 +25,24 @@ void be_ready_for_fork() noexcept {
 void probe(Core& core, std::uint32_t inline_bytes) {
   const std::string& name = core.capabilities.name;
   alignas(4096) static std::array<std::byte, 4096> page;
-  const Handle<ibv_mr, ibv_dereg_mr> region(ibv_reg_mr(core.domain.get(), page.data(), page.size(), IBV_ACCESS_LOCAL_WRITE));
+  const Handle<ibv_mr, ibv_dereg_mr> region(
+      ibv_reg_mr(core.domain.get(), page.data(), page.size(), IBV_ACCESS_LOCAL_WRITE));
   if (region == nullptr) throw failure("cannot register memory with " + name, errno);
-  VerbsCompletionQueue completions(core, std::min<std::uint32_t>(16, core.capabilities.completion_queue_max));
-  VerbsReceiveQueue receives(core, std::min<std::uint32_t>(16, core.capabilities.receive_queue_max));
+  VerbsCompletionQueue completions(
+      core, std::min<std::uint32_t>(16, core.capabilities.completion_queue_max));
+  VerbsReceiveQueue receives(core,
+                             std::min<std::uint32_t>(16, core.capabilities.receive_queue_max));
   const std::uint32_t entries = std::min<std::uint32_t>(128, core.capabilities.send_queue_max);
   for (;; inline_bytes /= 2) {
     ibv_qp_init_attr attributes =
-        queue_pair_attributes(completions.device_queue(), receives.device_queue(), entries, core.capabilities.gather_max, inline_bytes);
+        queue_pair_attributes(completions.device_queue(), receives.device_queue(), entries,
+                              core.capabilities.gather_max, inline_bytes);
     const DeviceQueuePair queue_pair(ibv_create_qp(core.domain.get(), &attributes));
     if (queue_pair != nullptr) {
       core.capabilities.inline_max_bytes = attributes.cap.max_inline_data;
-      core.capabilities.last_byte_last = last_byte_known_last(core.port.device.vendor_id) ||
-                                         ibv_query_qp_data_in_order(queue_pair.get(), IBV_WR_RDMA_WRITE, 0) == 1;
+      core.capabilities.last_byte_last =
+          last_byte_known_last(core.port.device.vendor_id) ||
+          ibv_query_qp_data_in_order(queue_pair.get(), IBV_WR_RDMA_WRITE, 0) == 1;
       return;
     }
     if (inline_bytes == 0) throw failure("cannot make a queue pair on " + name, errno);
@@ -46,17 +51,22 @@ void probe(Core& core, std::uint32_t inline_bytes) {
 
 Capabilities describe(const Port& port) {
   Capabilities can;
-  can.gather_max = static_cast<std::uint32_t>(std::clamp<int>(port.device.max_sge, 1, gather_limit));
+  can.gather_max =
+      static_cast<std::uint32_t>(std::clamp<int>(port.device.max_sge, 1, gather_limit));
   can.message_max_bytes = port.attributes.max_msg_sz;
   can.send_queue_max = static_cast<std::uint32_t>(port.device.max_qp_wr);
   can.receive_queue_max = static_cast<std::uint32_t>(port.device.max_srq_wr);
   can.completion_queue_max = static_cast<std::uint32_t>(port.device.max_cqe);
-  can.atomics = port.device.atomic_cap == IBV_ATOMIC_HCA || port.device.atomic_cap == IBV_ATOMIC_GLOB;
+  can.atomics =
+      port.device.atomic_cap == IBV_ATOMIC_HCA || port.device.atomic_cap == IBV_ATOMIC_GLOB;
   can.atomics_global = port.device.atomic_cap == IBV_ATOMIC_GLOB;
   can.receive_not_ready = port.transport != Transport::iwarp;
-  can.bandwidth_mbytes_s = rate_mbytes_s(port.attributes.active_speed, port.attributes.active_width);
+  can.bandwidth_mbytes_s =
+      rate_mbytes_s(port.attributes.active_speed, port.attributes.active_width);
   // Nothing tells the latency; this ranks the kinds of networks.
-  can.latency_us = port.transport == Transport::infiniband ? 1 : port.transport == Transport::roce ? 2 : 5;
+  can.latency_us = port.transport == Transport::infiniband ? 1
+                   : port.transport == Transport::roce     ? 2
+                                                           : 5;
   can.name = port.name();
   return can;
 }
@@ -69,15 +79,21 @@ ProtectionDomain make_domain(const Port& port) {
 
 class VerbsDevice final : public Device {
  public:
-  VerbsDevice(Port port, const VerbsOptions& options) : core_(std::move(port), options) { probe(core_, options.inline_bytes); }
+  VerbsDevice(Port port, const VerbsOptions& options) : core_(std::move(port), options) {
+    probe(core_, options.inline_bytes);
+  }
 
-  [[nodiscard]] const Capabilities& capabilities() const noexcept override { return core_.capabilities; }
+  [[nodiscard]] const Capabilities& capabilities() const noexcept override {
+    return core_.capabilities;
+  }
   [[nodiscard]] Address address() const override { return core_.connector.address(); }
 
-  [[nodiscard]] Status register_memory(void* address, std::size_t bytes, unsigned rights, const Backing&,
-                                       MemoryRegion& region) noexcept override {
-    if (address == nullptr || bytes == 0 || (rights & ~access::any) != 0) return Status::bad_argument;
-    const unsigned flags = access_flags(rights, core_.capabilities.atomics, core_.port.transport == Transport::iwarp);
+  [[nodiscard]] Status register_memory(void* address, std::size_t bytes, unsigned rights,
+                                       const Backing&, MemoryRegion& region) noexcept override {
+    if (address == nullptr || bytes == 0 || (rights & ~access::any) != 0)
+      return Status::bad_argument;
+    const unsigned flags =
+        access_flags(rights, core_.capabilities.atomics, core_.port.transport == Transport::iwarp);
     ibv_mr* made = ibv_reg_mr(core_.domain.get(), address, bytes, static_cast<int>(flags));
     if (made == nullptr) return Status::refused;
     region = {address, bytes, made->lkey, made->rkey, made};
@@ -89,22 +105,28 @@ class VerbsDevice final : public Device {
     region = {};
   }
 
-  [[nodiscard]] std::unique_ptr<CompletionQueue> make_completion_queue(std::uint32_t entries) override {
+  [[nodiscard]] std::unique_ptr<CompletionQueue> make_completion_queue(
+      std::uint32_t entries) override {
     return std::make_unique<VerbsCompletionQueue>(core_, entries);
   }
   [[nodiscard]] std::unique_ptr<ReceiveQueue> make_receive_queue(std::uint32_t entries) override {
     return std::make_unique<VerbsReceiveQueue>(core_, entries);
   }
-  [[nodiscard]] std::unique_ptr<QueuePair> make_queue_pair(const QueuePairOptions& options) override {
+  [[nodiscard]] std::unique_ptr<QueuePair> make_queue_pair(
+      const QueuePairOptions& options) override {
     if (options.completions == nullptr || options.receives == nullptr) {
-      throw Error(Error::Kind::bad_option, "a queue pair needs a completion queue and a receive queue");
+      throw Error(Error::Kind::bad_option,
+                  "a queue pair needs a completion queue and a receive queue");
     }
-    return std::make_unique<VerbsQueuePair>(core_, static_cast<VerbsCompletionQueue&>(*options.completions),
-                                            static_cast<VerbsReceiveQueue&>(*options.receives), options.send_queue_entries);
+    return std::make_unique<VerbsQueuePair>(
+        core_, static_cast<VerbsCompletionQueue&>(*options.completions),
+        static_cast<VerbsReceiveQueue&>(*options.receives), options.send_queue_entries);
   }
 
-  [[nodiscard]] Status connect(QueuePair& queue_pair, const Address& peer, const PrivateData& data) noexcept override {
-    return core_.connector.connect(static_cast<VerbsQueuePair&>(queue_pair).connection(), peer, data);
+  [[nodiscard]] Status connect(QueuePair& queue_pair, const Address& peer,
+                               const PrivateData& data) noexcept override {
+    return core_.connector.connect(static_cast<VerbsQueuePair&>(queue_pair).connection(), peer,
+                                   data);
   }
   [[nodiscard]] Status accept(std::uint64_t request, QueuePair& queue_pair) noexcept override {
     return core_.connector.accept(request, static_cast<VerbsQueuePair&>(queue_pair).connection());
@@ -119,9 +141,13 @@ class VerbsDevice final : public Device {
 }  // namespace
 
 Core::Core(Port opened, const VerbsOptions& options)
-    : port(std::move(opened)), domain(make_domain(port)), capabilities(describe(port)), connector(port, options, capabilities.atomics) {
+    : port(std::move(opened)),
+      domain(make_domain(port)),
+      capabilities(describe(port)),
+      connector(port, options, capabilities.atomics) {
   if (capabilities.receive_queue_max == 0) {
-    throw Error(Error::Kind::no_device, capabilities.name + " has no shared receive queues, which are needed");
+    throw Error(Error::Kind::no_device,
+                capabilities.name + " has no shared receive queues, which are needed");
   }
 }
 
@@ -138,8 +164,7 @@ bool find_verbs(const VerbsOptions& options, std::string& why) noexcept {
       why = error.what();
     } catch (...) {  // out of memory: no words
     }
-  } catch (...) {
-  }
+  } catch (...) {}
   return false;
 }
 

@@ -37,7 +37,8 @@ std::array<std::uint8_t, 16> IpAddress::as_v6() const noexcept {
 
 std::string IpAddress::text() const {
   std::array<char, INET6_ADDRSTRLEN> name{};
-  const void* address = is_v4() ? static_cast<const void*>(&v4().sin_addr) : static_cast<const void*>(&v6().sin6_addr);
+  const void* address = is_v4() ? static_cast<const void*>(&v4().sin_addr)
+                                : static_cast<const void*>(&v6().sin6_addr);
   inet_ntop(storage.ss_family, address, name.data(), name.size());
   return name.data();
 }
@@ -71,7 +72,8 @@ std::optional<PeerAddress> decode(const Address& address) {
   if (address.size_bytes != sizeof wire) return std::nullopt;
   const auto magic = wire.magic;
   std::memcpy(&wire, address.bytes.data(), sizeof wire);
-  const bool known = wire.transport >= 1 && wire.transport <= 3 && (wire.family == 4 || wire.family == 6);
+  const bool known =
+      wire.transport >= 1 && wire.transport <= 3 && (wire.family == 4 || wire.family == 6);
   if (wire.magic != magic || !known || wire.name_bytes > wire.name.size()) return std::nullopt;
   PeerAddress result;
   if (wire.family == 4) {
@@ -100,10 +102,12 @@ WireData encode(const PrivateData& data) noexcept {
 }
 
 std::optional<PrivateData> decode_private(std::span<const std::byte> bytes) noexcept {
-  if (bytes.size() < 4 || !std::equal(private_magic.begin(), private_magic.end(), bytes.begin())) return std::nullopt;
+  if (bytes.size() < 4 || !std::equal(private_magic.begin(), private_magic.end(), bytes.begin()))
+    return std::nullopt;
   PrivateData data;
   data.size_bytes = static_cast<std::uint32_t>(bytes[3]);
-  if (data.size_bytes > private_max_bytes || data.size_bytes > bytes.size() - 4) return std::nullopt;
+  if (data.size_bytes > private_max_bytes || data.size_bytes > bytes.size() - 4)
+    return std::nullopt;
   std::copy_n(bytes.begin() + 4, data.size_bytes, data.bytes.begin());
   return data;
 }

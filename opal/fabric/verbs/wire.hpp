@@ -18,12 +18,20 @@ struct IpAddress {
   sockaddr_storage storage{};
 
   [[nodiscard]] bool is_v4() const noexcept { return storage.ss_family == AF_INET; }
-  [[nodiscard]] sockaddr* socket_address() noexcept { return reinterpret_cast<sockaddr*>(&storage); }
-  [[nodiscard]] const sockaddr_in& v4() const noexcept { return reinterpret_cast<const sockaddr_in&>(storage); }
+  [[nodiscard]] sockaddr* socket_address() noexcept {
+    return reinterpret_cast<sockaddr*>(&storage);
+  }
+  [[nodiscard]] const sockaddr_in& v4() const noexcept {
+    return reinterpret_cast<const sockaddr_in&>(storage);
+  }
   [[nodiscard]] sockaddr_in& v4() noexcept { return reinterpret_cast<sockaddr_in&>(storage); }
-  [[nodiscard]] const sockaddr_in6& v6() const noexcept { return reinterpret_cast<const sockaddr_in6&>(storage); }
+  [[nodiscard]] const sockaddr_in6& v6() const noexcept {
+    return reinterpret_cast<const sockaddr_in6&>(storage);
+  }
   [[nodiscard]] sockaddr_in6& v6() noexcept { return reinterpret_cast<sockaddr_in6&>(storage); }
-  [[nodiscard]] bool is_link_local() const noexcept { return !is_v4() && IN6_IS_ADDR_LINKLOCAL(&v6().sin6_addr); }
+  [[nodiscard]] bool is_link_local() const noexcept {
+    return !is_v4() && IN6_IS_ADDR_LINKLOCAL(&v6().sin6_addr);
+  }
   /// Network byte order.
   [[nodiscard]] in_port_t port() const noexcept { return is_v4() ? v4().sin_port : v6().sin6_port; }
   void set_port(in_port_t port) noexcept { (is_v4() ? v4().sin_port : v6().sin6_port) = port; }

@@ -32,7 +32,8 @@ PeerAddress v6(const char* ip, int port) {
 }  // namespace
 
 TEST_CASE("addresses come back as they went", "[verbs]") {
-  for (const PeerAddress& address : {v4("10.0.0.1", 4711), v6("2001:db8::7", 65535), v6("fe80::5054:ff:fe00:1", 1)}) {
+  for (const PeerAddress& address :
+       {v4("10.0.0.1", 4711), v6("2001:db8::7", 65535), v6("fe80::5054:ff:fe00:1", 1)}) {
     const Address wire = encode(address);
     CHECK(wire.size_bytes <= address_max_bytes);
     const auto back = decode(wire);

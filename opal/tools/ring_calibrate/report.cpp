@@ -26,25 +26,29 @@ void print_sizes(std::FILE* out, const Report& report, const Options& options) {
   ring::CostModel model;
   model.set_speculation(options.fraction);
   ring::fill(model, report.lines);
-  std::fprintf(out, "%-8s %12s %12s %12s %16s %18s\n", "size", "register R", "copy C", "look up V", "n = R/(C-V)", "registered after");
+  std::fprintf(out, "%-8s %12s %12s %12s %16s %18s\n", "size", "register R", "copy C", "look up V",
+               "n = R/(C-V)", "registered after");
   for (const SizeLine& line : report.sizes) {
-    std::fprintf(out, "%-8s %9u ns %9u ns %9u ns %11s uses %13s uses\n", size_text(line.bytes).c_str(), line.costs.register_ns,
-                 line.costs.copy_ns, line.costs.lookup_ns, uses_text(paying_uses(line.costs)).c_str(),
+    std::fprintf(out, "%-8s %9u ns %9u ns %9u ns %11s uses %13s uses\n",
+                 size_text(line.bytes).c_str(), line.costs.register_ns, line.costs.copy_ns,
+                 line.costs.lookup_ns, uses_text(paying_uses(line.costs)).c_str(),
                  threshold_text(model, line.bytes).c_str());
   }
 }
 
 void print_polls(std::FILE* out, const Report& report) {
-  std::fprintf(out, "%-12s %15s %15s %15s %18s\n", "idle peers", "sequential", "circular", "recent", "per peer, recent");
+  std::fprintf(out, "%-12s %15s %15s %15s %18s\n", "idle peers", "sequential", "circular", "recent",
+               "per peer, recent");
   for (const PollLine& line : report.polls) {
-    std::fprintf(out, "%-12u %12.1f ns %12.1f ns %12.1f ns %15.2f ns\n", line.peers, line.ns[0], line.ns[1], line.ns[2],
-                 line.ns[2] / line.peers);
+    std::fprintf(out, "%-12u %12.1f ns %12.1f ns %12.1f ns %15.2f ns\n", line.peers, line.ns[0],
+                 line.ns[1], line.ns[2], line.ns[2] / line.peers);
   }
 }
 
-void print_row(std::FILE* out, const char* which, std::uint32_t bytes, std::uint32_t x, const char* metric, const char* unit, double value) {
-  std::fprintf(out, "row,ring_costs,%s,%u,%u,%s,%s,1,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g\n", which, bytes, x, metric, unit, value, value, value,
-               value, value, value);
+void print_row(std::FILE* out, const char* which, std::uint32_t bytes, std::uint32_t x,
+               const char* metric, const char* unit, double value) {
+  std::fprintf(out, "row,ring_costs,%s,%u,%u,%s,%s,1,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g\n", which, bytes,
+               x, metric, unit, value, value, value, value, value, value);
 }
 
 }  // namespace
@@ -55,12 +59,20 @@ std::uint64_t paying_uses(const ring::Costs& costs) noexcept {
 }
 
 void print_tables(std::FILE* out, const Report& report, const Options& options) {
-  std::fprintf(out, "Device: %s\n\nAfter how many uses does it pay to register a buffer and send from it without a copy?\n", report.device.c_str());
+  std::fprintf(out,
+               "Device: %s\n\nAfter how many uses does it pay to register a buffer and send from "
+               "it without a copy?\n",
+               report.device.c_str());
   print_sizes(out, report, options);
-  std::fprintf(out, "(registered after: what the tunables below make of it, with %u %% of the uses that pay)\n\n", options.fraction);
-  std::fprintf(out, "One look at the rings of idle peers (%u slots of %u bytes each):\n", options.ring_slots, options.slot_bytes);
+  std::fprintf(
+      out,
+      "(registered after: what the tunables below make of it, with %u %% of the uses that pay)\n\n",
+      options.fraction);
+  std::fprintf(out, "One look at the rings of idle peers (%u slots of %u bytes each):\n",
+               options.ring_slots, options.slot_bytes);
   print_polls(out, report);
-  std::fprintf(out, "\nFor openmpi-mca-params.conf (site) or ~/.openmpi/mca-params.conf (yours):\n");
+  std::fprintf(out,
+               "\nFor openmpi-mca-params.conf (site) or ~/.openmpi/mca-params.conf (yours):\n");
   std::fprintf(out, "btl_ring_cost_register = %u\n", std::max(report.lines.register_ns, 1U));
   std::fprintf(out, "btl_ring_cost_register_page = %u\n", report.lines.register_page_ns);
   std::fprintf(out, "btl_ring_cost_copy = %u\n", report.lines.copy_ns);
@@ -73,12 +85,14 @@ void print_csv(std::FILE* out, const Report& report) {
     print_row(out, "register", line.bytes, 0, "cost", "ns", line.costs.register_ns);
     print_row(out, "copy", line.bytes, 0, "cost", "ns", line.costs.copy_ns);
     print_row(out, "look_up", line.bytes, 0, "cost", "ns", line.costs.lookup_ns);
-    print_row(out, "paying", line.bytes, 0, "uses", "uses", static_cast<double>(paying_uses(line.costs)));
+    print_row(out, "paying", line.bytes, 0, "uses", "uses",
+              static_cast<double>(paying_uses(line.costs)));
   }
   for (const PollLine& line : report.polls) {
     for (int order = 0; order < 3; ++order) {
       print_row(out, order_names[order], 0, line.peers, "poll", "ns", line.ns[order]);
-      print_row(out, order_names[order], 0, line.peers, "poll_per_peer", "ns", line.ns[order] / line.peers);
+      print_row(out, order_names[order], 0, line.peers, "poll_per_peer", "ns",
+                line.ns[order] / line.peers);
     }
   }
 }

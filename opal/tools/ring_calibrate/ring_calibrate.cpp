@@ -30,7 +30,8 @@ std::unique_ptr<fabric::Device> open_device(const Options& options) {
   verbs.device = options.device;
   std::string why;
   if (options.fabric == Fabric::automatic && !fabric::find_verbs(verbs, why)) {
-    throw fabric::Error(fabric::Error::Kind::no_device, why + " (--fabric soft measures with the software device)");
+    throw fabric::Error(fabric::Error::Kind::no_device,
+                        why + " (--fabric soft measures with the software device)");
   }
   return fabric::open_verbs(verbs);
 }
@@ -53,16 +54,20 @@ Report measure(const Options& options) {
       },
       repetitions);
   for (std::uint32_t bytes = 128; bytes <= 8192; bytes *= 2) {
-    report.sizes.push_back({bytes, ring::measure_size(*device, bytes, report.lines.lookup_ns, repetitions)});
+    report.sizes.push_back(
+        {bytes, ring::measure_size(*device, bytes, report.lines.lookup_ns, repetitions)});
     if (report.sizes.back().costs.register_ns == UINT32_MAX) {
       throw fabric::Error(fabric::Error::Kind::memory_limit,
-                          "the device refuses to register " + std::to_string(bytes) + " bytes (ulimit -l shows the limit)");
+                          "the device refuses to register " + std::to_string(bytes) +
+                              " bytes (ulimit -l shows the limit)");
     }
   }
   for (std::uint32_t peers = 1; peers <= 1024; peers *= 2) {
     PollLine line{peers, {}};
-    for (const auto order : {ring::PollOrder::sequential, ring::PollOrder::circular, ring::PollOrder::recent}) {
-      line.ns[static_cast<int>(order)] = ring::measure_poll_ns(peers, order, options.ring_slots, options.slot_bytes);
+    for (const auto order :
+         {ring::PollOrder::sequential, ring::PollOrder::circular, ring::PollOrder::recent}) {
+      line.ns[static_cast<int>(order)] =
+          ring::measure_poll_ns(peers, order, options.ring_slots, options.slot_bytes);
     }
     report.polls.push_back(line);
   }

@@ -56,19 +56,25 @@ struct PeerLink {
   ompi_proc_t* proc = nullptr;
   mca_bml_base_endpoint_t* endpoint = nullptr;
   std::uint64_t eager_bytes = 0;  ///< largest payload that goes eagerly
-  bool plain_bytes = false;       ///< same data representation: contiguous data is copied, not converted
-  bool memory_access = true;      ///< until a put or get fails, for instance because the kernel refuses CMA
+  bool plain_bytes = false;  ///< same data representation: contiguous data is copied, not converted
+  bool memory_access =
+      true;  ///< until a put or get fails, for instance because the kernel refuses CMA
   bool is_self = false;
-  bool may_keep = false;          ///< a BTL may take a message and send it only later (tcp): look at `unsent`
-  std::uint64_t in_place_bytes = UINT64_MAX;  ///< an eager BTL may want to send as much or more from the user's buffer (P3.2)
+  bool may_keep =
+      false;  ///< a BTL may take a message and send it only later (tcp): look at `unsent`
+  std::uint64_t in_place_bytes =
+      UINT64_MAX;  ///< an eager BTL may want to send as much or more from the user's buffer (P3.2)
   std::vector<mca_bml_base_btl_t*> rails;  ///< BTLs for puts and gets
-  std::size_t next_rail = 0;         ///< they take turns
-  std::vector<CapableBtl> capable;   ///< looked up once; empty where there are Open MPI's own BTLs only
-  Unsent* unsent = nullptr;          ///< owned, see there
-  std::deque<PendingBytes> pending;  ///< in the order of sending; not empty: the link is in Pml::waiting_links_
+  std::size_t next_rail = 0;               ///< they take turns
+  std::vector<CapableBtl>
+      capable;               ///< looked up once; empty where there are Open MPI's own BTLs only
+  Unsent* unsent = nullptr;  ///< owned, see there
+  std::deque<PendingBytes>
+      pending;  ///< in the order of sending; not empty: the link is in Pml::waiting_links_
 
   /// @returns  nullptr when the BTL has left none
-  [[nodiscard]] const BtlCapability* capability_of(const mca_btl_base_module_t& btl) const noexcept {
+  [[nodiscard]] const BtlCapability* capability_of(
+      const mca_btl_base_module_t& btl) const noexcept {
     for (const CapableBtl& each : capable) {
       if (each.btl == &btl) return each.capability;
     }
@@ -79,7 +85,8 @@ struct PeerLink {
   [[nodiscard]] bool keeps_messages(const mca_btl_base_module_t& btl) const noexcept {
     if (is_self) return false;
     const BtlCapability* capability = capability_of(btl);
-    return btl.btl_component->btl_progress == nullptr || (capability != nullptr && capability->keeps_messages);
+    return btl.btl_component->btl_progress == nullptr ||
+           (capability != nullptr && capability->keeps_messages);
   }
 };
 
@@ -96,9 +103,9 @@ struct Registration {
 struct Transfer {
   std::uint64_t posted_bytes = 0;
   std::uint64_t finished_bytes = 0;
-  bool posting = false;   ///< something is being posted: completions are counted, not acted upon
+  bool posting = false;  ///< something is being posted: completions are counted, not acted upon
   bool failed = false;
-  bool waiting = false;   ///< out of resources, in Pml::stalled
+  bool waiting = false;  ///< out of resources, in Pml::stalled
 };
 
 // Requests. The first member makes each one a request of Open MPI's free lists, debuggers and MPI_Bsend.
@@ -139,7 +146,8 @@ extern opal_class_t overlap_speculative_receive_request_class;
   return *reinterpret_cast<SendRequest*>(reinterpret_cast<char*>(&op) - offsetof(SendRequest, op));
 }
 [[nodiscard]] inline ReceiveRequest& request_of(ReceiveOp& op) noexcept {
-  return *reinterpret_cast<ReceiveRequest*>(reinterpret_cast<char*>(&op) - offsetof(ReceiveRequest, op));
+  return *reinterpret_cast<ReceiveRequest*>(reinterpret_cast<char*>(&op) -
+                                            offsetof(ReceiveRequest, op));
 }
 
 /// Everything this component keeps per process.
@@ -149,7 +157,8 @@ class Pml final : public Host {
  public:
   explicit Pml(const Tunables& tunables);
   ~Pml() override;
-  void deliver(ReceiveOp& receive, std::uint64_t offset_bytes, std::span<const std::byte> payload) override;
+  void deliver(ReceiveOp& receive, std::uint64_t offset_bytes,
+               std::span<const std::byte> payload) override;
 
   // Peers (pml_speculative_link.cpp)
   /// The link of a peer, made on first use. @returns nullptr when no BTL reaches it, or it runs another PML (reported once)
@@ -172,15 +181,20 @@ class Pml final : public Host {
   // The network (pml_speculative_transport.cpp, pml_speculative_rdma.cpp)
   /// Do what the protocol has asked for. Does nothing when called from inside itself.
   void run_actions() {
-    if (protocol.actions().empty() || running_) [[likely]] return;
+    if (protocol.actions().empty() || running_) [[likely]]
+      return;
     run_queued_actions();
   }
   /// Send header and payload-less control bytes; queues them when the BTL has no room.
-  void send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes);
+  void send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag,
+                  std::span<const std::byte> bytes);
   void retry_pending();
   /// Does any link wait for room?
   [[nodiscard]] bool links_wait() const noexcept { return !waiting_links_.empty(); }
-  [[nodiscard]] bool has_pending() const noexcept { return links_wait() || !unsent_requests_.empty() || !stalled_sends_.empty() || !stalled_receives_.empty(); }
+  [[nodiscard]] bool has_pending() const noexcept {
+    return links_wait() || !unsent_requests_.empty() || !stalled_sends_.empty() ||
+           !stalled_receives_.empty();
+  }
   void write_finished(SendRequest& request, std::uint64_t bytes, bool ok);
   void read_finished(ReceiveRequest& request, std::uint64_t bytes, bool ok);
   void fragment_finished(SendRequest& request);
@@ -202,7 +216,8 @@ class Pml final : public Host {
   int poll() {
     int count = 0;
     for (unsigned i = 0; i < btl_progress_count_; ++i) count += btl_progress_[i]();
-    if (more_to_poll_) [[unlikely]] count += poll_more();
+    if (more_to_poll_) [[unlikely]]
+      count += poll_more();
     return count;
   }
   /// Take over the progress functions of BTLs that the BML has registered since.
@@ -215,14 +230,16 @@ class Pml final : public Host {
 
   const Tunables& tunables;
   Protocol protocol;
-  std::uint64_t events = 0;  ///< messages and completions seen, for opal_progress's idea of being busy
-  SendRequest* spare_send = nullptr;        ///< of blocking calls, when there is one thread
+  std::uint64_t events =
+      0;  ///< messages and completions seen, for opal_progress's idea of being busy
+  SendRequest* spare_send = nullptr;  ///< of blocking calls, when there is one thread
   ReceiveRequest* spare_receive = nullptr;
 
  private:
   [[nodiscard]] PeerLink* make_link(Peer& peer);
   [[noreturn]] void break_off(const Action& action) noexcept;
-  [[nodiscard]] bool try_send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes);
+  [[nodiscard]] bool try_send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl,
+                                    mca_btl_base_tag_t tag, std::span<const std::byte> bytes);
   void run_queued_actions();
   int poll_more();
   void execute(Action& action);
@@ -233,32 +250,33 @@ class Pml final : public Host {
   void settle_read(ReceiveRequest& request);
   void push_fragments(SendRequest& request);
   [[nodiscard]] bool send_fragment(SendRequest& request);
-  [[nodiscard]] bool register_memory(Registration& registration, PeerLink& link, void* base, std::uint64_t bytes, std::uint32_t flags);
+  [[nodiscard]] bool register_memory(Registration& registration, PeerLink& link, void* base,
+                                     std::uint64_t bytes, std::uint32_t flags);
 
   bool running_ = false;
   ompi_communicator_t* adding_ = nullptr;  ///< in add_comm: not to be found by its number yet
   bool fallback_told_ = false;
   bool event_driven_ = false;  ///< a BTL works through libevent (tcp): we turn the loop
   std::uint16_t last_incarnation_ = 0;
-  std::vector<Communicator*> communicators_;          // [context]
-  std::vector<std::vector<std::byte>> early_;         // for communicators that do not exist here yet
-  static constexpr unsigned btl_progress_max = 16;    // components; Open MPI has about ten
+  std::vector<Communicator*> communicators_;        // [context]
+  std::vector<std::vector<std::byte>> early_;       // for communicators that do not exist here yet
+  static constexpr unsigned btl_progress_max = 16;  // components; Open MPI has about ten
   std::array<mca_btl_base_component_progress_fn_t, btl_progress_max> btl_progress_{};
   unsigned btl_progress_count_ = 0;
-  bool more_to_poll_ = false;                         // event_driven_, or something waits for room
+  bool more_to_poll_ = false;  // event_driven_, or something waits for room
   std::vector<PeerLink*> waiting_links_;
   struct UnsentRequest {
     SendRequest* request;
     const Unsent* unsent;
   };
   std::vector<UnsentRequest> unsent_requests_;
-  std::deque<FreedStream> freed_streams_;             // the youngest at the end
-  std::deque<SendRequest*> stalled_sends_;            // writes and pushes that ran out of resources
-  std::deque<ReceiveRequest*> stalled_receives_;      // reads
+  std::deque<FreedStream> freed_streams_;         // the youngest at the end
+  std::deque<SendRequest*> stalled_sends_;        // writes and pushes that ran out of resources
+  std::deque<ReceiveRequest*> stalled_receives_;  // reads
   std::vector<ompi_request_t*> callbacks_;
 };
 
-extern Pml* pml;                        ///< exists from enable to component close
+extern Pml* pml;  ///< exists from enable to component close
 extern Tunables tunables;
 
 /// One entry into the PML by an MPI thread: lock, do, unlock, then run callbacks that must not run under the lock.
@@ -268,7 +286,8 @@ class Entry {
   ~Entry() {
     const bool callbacks = pml->has_callbacks();
     progress_lock.unlock();
-    if (callbacks) [[unlikely]] pml->run_callbacks();
+    if (callbacks) [[unlikely]]
+      pml->run_callbacks();
   }
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
@@ -278,10 +297,12 @@ class Entry {
 class CallbackEntry {
  public:
   CallbackEntry() noexcept : outer_(progress_lock.held_by_me_hint()) {
-    if (!outer_) [[unlikely]] progress_lock.lock();
+    if (!outer_) [[unlikely]]
+      progress_lock.lock();
   }
   ~CallbackEntry() {
-    if (outer_) [[likely]] return;
+    if (outer_) [[likely]]
+      return;
     const bool callbacks = pml->has_callbacks();
     progress_lock.unlock();
     if (callbacks) pml->run_callbacks();
@@ -304,8 +325,8 @@ void show_topic(const char* topic, Values... values) noexcept {
 }
 
 /// Give a descriptor to its BTL. @returns false when it does not take it: the descriptor is freed
-[[nodiscard]] bool send_descriptor(PeerLink& link, mca_bml_base_btl_t& bml_btl, mca_btl_base_descriptor_t* descriptor,
-                                   mca_btl_base_tag_t tag);
+[[nodiscard]] bool send_descriptor(PeerLink& link, mca_bml_base_btl_t& bml_btl,
+                                   mca_btl_base_descriptor_t* descriptor, mca_btl_base_tag_t tag);
 
 /// Run `body` so that nothing is thrown into C. @returns its value, or OMPI_ERR_OUT_OF_RESOURCE when memory ran out
 template <class Body>
@@ -331,10 +352,12 @@ int guarded(Body&& body) noexcept {
   return static_cast<char*>(base.req_base.req_addr) + base.req_base.req_datatype->super.true_lb;
 }
 [[nodiscard]] inline void* data_start(const ReceiveRequest& request) noexcept {
-  return static_cast<char*>(request.base.req_base.req_addr) + request.base.req_base.req_datatype->super.true_lb;
+  return static_cast<char*>(request.base.req_base.req_addr) +
+         request.base.req_base.req_datatype->super.true_lb;
 }
 /// Can the other side take a send's bytes as they lie in memory?
-[[nodiscard]] inline bool data_contiguous(const SendRequest& request, const PeerLink& link) noexcept {
+[[nodiscard]] inline bool data_contiguous(const SendRequest& request,
+                                          const PeerLink& link) noexcept {
   return link.plain_bytes && opal_convertor_need_buffers(&request.base.req_base.req_convertor) == 0;
 }
 
@@ -348,31 +371,38 @@ int del_procs(ompi_proc_t** procs, std::size_t count) noexcept;
 int enable(bool on) noexcept;
 int add_comm(ompi_communicator_t* comm) noexcept;
 int del_comm(ompi_communicator_t* comm) noexcept;
-int irecv_init(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag, ompi_communicator_t* comm,
-               ompi_request_t** request) noexcept;
-int irecv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag, ompi_communicator_t* comm,
-          ompi_request_t** request) noexcept;
-int recv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag, ompi_communicator_t* comm,
-         ompi_status_public_t* status) noexcept;
-int isend_init(const void* buffer, std::size_t count, ompi_datatype_t* type, int destination, int tag, mca_pml_base_send_mode_t mode,
+int irecv_init(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag,
                ompi_communicator_t* comm, ompi_request_t** request) noexcept;
-int isend(const void* buffer, std::size_t count, ompi_datatype_t* type, int destination, int tag, mca_pml_base_send_mode_t mode,
+int irecv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag,
           ompi_communicator_t* comm, ompi_request_t** request) noexcept;
-int send(const void* buffer, std::size_t count, ompi_datatype_t* type, int destination, int tag, mca_pml_base_send_mode_t mode,
-         ompi_communicator_t* comm) noexcept;
-int iprobe(int source, int tag, ompi_communicator_t* comm, int* matched, ompi_status_public_t* status) noexcept;
+int recv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag,
+         ompi_communicator_t* comm, ompi_status_public_t* status) noexcept;
+int isend_init(const void* buffer, std::size_t count, ompi_datatype_t* type, int destination,
+               int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t* comm,
+               ompi_request_t** request) noexcept;
+int isend(const void* buffer, std::size_t count, ompi_datatype_t* type, int destination, int tag,
+          mca_pml_base_send_mode_t mode, ompi_communicator_t* comm,
+          ompi_request_t** request) noexcept;
+int send(const void* buffer, std::size_t count, ompi_datatype_t* type, int destination, int tag,
+         mca_pml_base_send_mode_t mode, ompi_communicator_t* comm) noexcept;
+int iprobe(int source, int tag, ompi_communicator_t* comm, int* matched,
+           ompi_status_public_t* status) noexcept;
 int probe(int source, int tag, ompi_communicator_t* comm, ompi_status_public_t* status) noexcept;
 int improbe(int source, int tag, ompi_communicator_t* comm, int* matched, ompi_message_t** message,
             ompi_status_public_t* status) noexcept;
-int mprobe(int source, int tag, ompi_communicator_t* comm, ompi_message_t** message, ompi_status_public_t* status) noexcept;
-int imrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message, ompi_request_t** request) noexcept;
-int mrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message, ompi_status_public_t* status) noexcept;
+int mprobe(int source, int tag, ompi_communicator_t* comm, ompi_message_t** message,
+           ompi_status_public_t* status) noexcept;
+int imrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message,
+           ompi_request_t** request) noexcept;
+int mrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message,
+          ompi_status_public_t* status) noexcept;
 int start(std::size_t count, ompi_request_t** requests) noexcept;
 int dump(ompi_communicator_t* comm, int verbose) noexcept;
 
 // Requests (pml_speculative_request.cpp, _send.cpp, _recv.cpp)
-[[nodiscard]] ReceiveRequest* make_receive(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag,
-                                           ompi_communicator_t* comm, bool persistent);
+[[nodiscard]] ReceiveRequest* make_receive(void* buffer, std::size_t count, ompi_datatype_t* type,
+                                           int source, int tag, ompi_communicator_t* comm,
+                                           bool persistent);
 void start_receive(ReceiveRequest& request);
 void release(SendRequest& request) noexcept;
 void release(ReceiveRequest& request) noexcept;

@@ -9,10 +9,11 @@ Pml::Pml(const Tunables& values)
           [&values] {
             Config config;
             config.speculation = values.speculation;
-            config.hazard_policy = values.hazard_control == hazard_control_choice::eager_flag ? HazardPolicy::eager_flag
-                                                                                             : HazardPolicy::envelope_sequence;
-            config.adaptation = {values.adaptation, values.adaptation_threshold, values.adaptation_min_sample,
-                                 values.adaptation_resume_interval};
+            config.hazard_policy = values.hazard_control == hazard_control_choice::eager_flag
+                                       ? HazardPolicy::eager_flag
+                                       : HazardPolicy::envelope_sequence;
+            config.adaptation = {values.adaptation, values.adaptation_threshold,
+                                 values.adaptation_min_sample, values.adaptation_resume_interval};
             config.rtr_min_bytes = values.rtr_min;
             config.mispredictions_max = values.misprediction_limit;
             config.envelopes.envelopes_max = values.envelopes;
@@ -36,8 +37,9 @@ void Pml::add_communicator(ompi_communicator_t& comm) {
     if (++last_incarnation_ == 0) last_incarnation_ = 1;
     incarnation = last_incarnation_;
   }
-  auto own = std::make_unique<Communicator>(context, comm.c_my_rank, static_cast<std::size_t>(comm.c_remote_group->grp_proc_count),
-                                            incarnation);
+  auto own = std::make_unique<Communicator>(
+      context, comm.c_my_rank, static_cast<std::size_t>(comm.c_remote_group->grp_proc_count),
+      incarnation);
   own->watch_every_eager = tunables.speculation && protocol.watches_every_eager();
   if (communicators_.size() <= context) communicators_.resize(context + 1U, nullptr);
   Communicator* added = own.release();
@@ -69,7 +71,8 @@ void Pml::remove_communicator(ompi_communicator_t& comm) noexcept {
     // Only to somebody whose RTRs were seen: a REVOKE follows an RTR.
     if (peer == nullptr || peer->host_data == nullptr || peer->expected_reverse == 0) continue;
     if (freed_streams_.size() == freed_max) freed_streams_.pop_front();
-    freed_streams_.push_back({own->context, own->incarnation, own->my_rank, peer->rank, peer->next_sequence,
+    freed_streams_.push_back({own->context, own->incarnation, own->my_rank, peer->rank,
+                              peer->next_sequence,
                               static_cast<PeerLink*>(peer->host_data)->endpoint});
   }
   drop_links(*own);
@@ -78,9 +81,12 @@ void Pml::remove_communicator(ompi_communicator_t& comm) noexcept {
 
 void Pml::answer_for_freed(const SequencedHeader& revoke) {
   for (auto stream = freed_streams_.rbegin(); stream != freed_streams_.rend(); ++stream) {
-    if (stream->context != revoke.context || stream->incarnation != revoke.incarnation || stream->peer_rank != revoke.source) continue;
-    const RevokeHeader answer{{kind_version(Kind::revoke_ack), 0, stream->context, stream->my_rank, revoke.tag,
-                               static_cast<std::uint16_t>(stream->next_sequence++), stream->incarnation}};
+    if (stream->context != revoke.context || stream->incarnation != revoke.incarnation ||
+        stream->peer_rank != revoke.source)
+      continue;
+    const RevokeHeader answer{{kind_version(Kind::revoke_ack), 0, stream->context, stream->my_rank,
+                               revoke.tag, static_cast<std::uint16_t>(stream->next_sequence++),
+                               stream->incarnation}};
     process_counters().extra_control_bytes += sizeof answer;
     // A link of its own: the communicator's is gone. It stays for as long as the job, with what may wait on it.
     auto* link = new PeerLink;
@@ -92,7 +98,9 @@ void Pml::answer_for_freed(const SequencedHeader& revoke) {
   }
 }
 
-void Pml::keep_early(std::span<const std::byte> message) { early_.emplace_back(message.begin(), message.end()); }
+void Pml::keep_early(std::span<const std::byte> message) {
+  early_.emplace_back(message.begin(), message.end());
+}
 
 int add_comm(ompi_communicator_t* comm) noexcept {
   if (comm_index(comm) > UINT16_MAX) return OMPI_ERR_OUT_OF_RESOURCE;
@@ -114,8 +122,11 @@ int del_comm(ompi_communicator_t* comm) noexcept {
 int dump(ompi_communicator_t* comm, int) noexcept {
   const Entry entry;
   const Communicator& own = protocol_of(comm);
-  opal_output(0, "pml/speculative: communicator %s context %u rank %d of %zu: %llu receives posted, %llu messages unexpected", comm->c_name,
-              static_cast<unsigned>(own.context), own.my_rank, own.size(), static_cast<unsigned long long>(own.posted_count),
+  opal_output(0,
+              "pml/speculative: communicator %s context %u rank %d of %zu: %llu receives posted, "
+              "%llu messages unexpected",
+              comm->c_name, static_cast<unsigned>(own.context), own.my_rank, own.size(),
+              static_cast<unsigned long long>(own.posted_count),
               static_cast<unsigned long long>(own.unexpected_count));
   return OMPI_SUCCESS;
 }

@@ -34,8 +34,10 @@ int component_register() noexcept {
 
 int component_open() noexcept {
   return guarded([]() -> int {
-    const SizeRow sizes[] = {OVERLAP_SIZE_ROW(ompi_request_t), OVERLAP_SIZE_ROW(opal_mutex_t), OVERLAP_SIZE_ROW(opal_convertor_t),
-                             OVERLAP_SIZE_ROW(mca_pml_base_send_request_t), OVERLAP_SIZE_ROW(mca_pml_base_recv_request_t)};
+    const SizeRow sizes[] = {OVERLAP_SIZE_ROW(ompi_request_t), OVERLAP_SIZE_ROW(opal_mutex_t),
+                             OVERLAP_SIZE_ROW(opal_convertor_t),
+                             OVERLAP_SIZE_ROW(mca_pml_base_send_request_t),
+                             OVERLAP_SIZE_ROW(mca_pml_base_recv_request_t)};
     if (!check_running_openmpi("pml/speculative", sizes)) return OPAL_ERR_NOT_AVAILABLE;
     return check_tunables(self(), rows());
   });
@@ -95,30 +97,43 @@ std::span<const CounterRow> counter_rows() {
       {"rtr_sent", "RTRs sent.", counter, &counters.rtr_sent},
       {"rtr_received", "RTRs received.", counter, &counters.rtr_received},
       {"rtr_used", "RTRs whose buffer was written to.", counter, &counters.rtr_used},
-      {"rtr_stale", "RTRs that came after their message, or its RTS, had been sent.", counter, &counters.rtr_stale},
-      {"rtr_dropped", "RTRs thrown away at the sender: eager message, buffer too small, stopped or revoked.", counter,
-       &counters.rtr_dropped},
-      {"rtr_crossed", "RTRs that met the RTS of their message on the way; eager_flag only, envelope_sequence counts them as stale.",
+      {"rtr_stale", "RTRs that came after their message, or its RTS, had been sent.", counter,
+       &counters.rtr_stale},
+      {"rtr_dropped",
+       "RTRs thrown away at the sender: eager message, buffer too small, stopped or revoked.",
+       counter, &counters.rtr_dropped},
+      {"rtr_crossed",
+       "RTRs that met the RTS of their message on the way; eager_flag only, envelope_sequence "
+       "counts them as stale.",
        counter, &counters.rtr_crossed},
       {"rts_sent", "RTSs sent.", counter, &counters.rts_sent},
       {"rtr_ack_sent", "RTR-ACKs sent.", counter, &counters.rtr_ack_sent},
       {"rts_ack_sent", "RTS-ACKs sent.", counter, &counters.rts_ack_sent},
       {"done_chained", "DONEs posted right behind their data.", counter, &counters.done_chained},
       {"revoke_sent", "REVOKEs sent for cancelled receives.", counter, &counters.revoke_sent},
-      {"eager_flag_stops", "Stop-RTRs sent because of the Eager-flag.", counter, &counters.eager_flag_stops},
+      {"eager_flag_stops", "Stop-RTRs sent because of the Eager-flag.", counter,
+       &counters.eager_flag_stops},
       {"eager_flag_resumes", "Resume-RTRs sent.", counter, &counters.eager_flag_resumes},
-      {"adaptation_stops", "Envelopes whose speculation the adaptation stopped.", counter, &counters.adaptation_stops},
-      {"adaptation_resumes", "Envelopes whose speculation the adaptation resumed.", counter, &counters.adaptation_resumes},
-      {"mutes", "Envelopes for which a receiver stopped sending RTRs by itself.", counter, &counters.mutes},
-      {"early_progress_hits", "Early looks at the network that found an RTS or RTR.", counter, &counters.early_progress_hits},
-      {"eager_lent", "Eager messages for which a BTL went on using the user's buffer after the call.", counter, &counters.eager_lent},
+      {"adaptation_stops", "Envelopes whose speculation the adaptation stopped.", counter,
+       &counters.adaptation_stops},
+      {"adaptation_resumes", "Envelopes whose speculation the adaptation resumed.", counter,
+       &counters.adaptation_resumes},
+      {"mutes", "Envelopes for which a receiver stopped sending RTRs by itself.", counter,
+       &counters.mutes},
+      {"early_progress_hits", "Early looks at the network that found an RTS or RTR.", counter,
+       &counters.early_progress_hits},
+      {"eager_lent",
+       "Eager messages for which a BTL went on using the user's buffer after the call.", counter,
+       &counters.eager_lent},
       {"put_bytes", "Bytes written into receivers' buffers.", counter, &counters.put_bytes},
       {"get_bytes", "Bytes read from senders' buffers.", counter, &counters.get_bytes},
       {"pipelined_bytes", "Bytes sent as fragments.", counter, &counters.pipelined_bytes},
-      {"extra_control_bytes", "Bytes of unused RTRs and of acknowledgements.", counter, &counters.extra_control_bytes},
-      {"posted_queue_max", "Most receives posted at a time in one communicator.", high_watermark, &counters.posted_queue_max},
-      {"unexpected_queue_max", "Most unexpected messages at a time in one communicator.", high_watermark,
-       &counters.unexpected_queue_max},
+      {"extra_control_bytes", "Bytes of unused RTRs and of acknowledgements.", counter,
+       &counters.extra_control_bytes},
+      {"posted_queue_max", "Most receives posted at a time in one communicator.", high_watermark,
+       &counters.posted_queue_max},
+      {"unexpected_queue_max", "Most unexpected messages at a time in one communicator.",
+       high_watermark, &counters.unexpected_queue_max},
   };
   return table;
 }
@@ -126,8 +141,7 @@ std::span<const CounterRow> counter_rows() {
 }  // namespace overlap::speculative
 
 mca_pml_base_component_t mca_pml_speculative_component = {
-    .pmlm_version = {OVERLAP_PML_VERSION,
-                     .mca_component_name = "speculative",
+    .pmlm_version = {OVERLAP_PML_VERSION, .mca_component_name = "speculative",
                      .mca_component_major_version = OMPI_MAJOR_VERSION,
                      .mca_component_minor_version = OMPI_MINOR_VERSION,
                      .mca_component_release_version = OMPI_RELEASE_VERSION,
@@ -135,8 +149,7 @@ mca_pml_base_component_t mca_pml_speculative_component = {
                      .mca_close_component = overlap::speculative::component_close,
                      .mca_query_component = nullptr,
                      .mca_register_component_params = overlap::speculative::component_register,
-                     .mca_component_flags = 0,
-                     .reserved = {}},
+                     .mca_component_flags = 0, .reserved = {}},
     .pmlm_data = {},
     .pmlm_init = overlap::speculative::component_init,
     .pmlm_finalize = overlap::speculative::component_finalize};

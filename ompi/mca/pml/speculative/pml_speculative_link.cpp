@@ -14,10 +14,12 @@ std::uint64_t eager_limit(mca_bml_base_endpoint_t& endpoint, const Tunables& val
   std::uint64_t limit_bytes = UINT64_MAX;
   const std::size_t count = mca_bml_base_btl_array_get_size(&endpoint.btl_eager);
   for (std::size_t i = 0; i < count; ++i) {
-    const mca_btl_base_module_t& btl = *mca_bml_base_btl_array_get_index(&endpoint.btl_eager, i)->btl;
+    const mca_btl_base_module_t& btl =
+        *mca_bml_base_btl_array_get_index(&endpoint.btl_eager, i)->btl;
     const std::uint64_t header_bytes = sizeof(EagerSyncHeader);
     const std::uint64_t most = std::max(btl.btl_eager_limit, btl.btl_max_send_size) - header_bytes;
-    std::uint64_t wanted = btl.btl_eager_limit > header_bytes ? btl.btl_eager_limit - header_bytes : 0;
+    std::uint64_t wanted =
+        btl.btl_eager_limit > header_bytes ? btl.btl_eager_limit - header_bytes : 0;
     if (values.eager_limit != 0) {
       wanted = values.eager_limit;
     } else if (over_shared_memory(btl)) {
@@ -34,7 +36,8 @@ std::vector<mca_bml_base_btl_t*> find_rails(mca_bml_base_endpoint_t& endpoint) {
   std::vector<mca_bml_base_btl_t*> rails;
   for (std::size_t i = 0; i < mca_bml_base_btl_array_get_size(&endpoint.btl_rdma); ++i) {
     mca_bml_base_btl_t* rail = mca_bml_base_btl_array_get_index(&endpoint.btl_rdma, i);
-    if (mca_bml_base_btl_array_find(&endpoint.btl_send, rail->btl) != nullptr) rails.push_back(rail);
+    if (mca_bml_base_btl_array_find(&endpoint.btl_send, rail->btl) != nullptr)
+      rails.push_back(rail);
   }
   return rails;
 }
@@ -42,11 +45,13 @@ std::vector<mca_bml_base_btl_t*> find_rails(mca_bml_base_endpoint_t& endpoint) {
 /// Look up what the link's BTLs can do, once: messages only look at the result.
 void learn_capabilities(PeerLink& link) {
   const auto visit = [](mca_bml_base_btl_array_t& rails, auto&& look) {
-    for (std::size_t i = 0; i < mca_bml_base_btl_array_get_size(&rails); ++i) look(*mca_bml_base_btl_array_get_index(&rails, i)->btl);
+    for (std::size_t i = 0; i < mca_bml_base_btl_array_get_size(&rails); ++i)
+      look(*mca_bml_base_btl_array_get_index(&rails, i)->btl);
   };
   const auto note = [&link](const mca_btl_base_module_t& btl) {
     const BtlCapability* capability = find_capability(&btl);
-    if (capability != nullptr && link.capability_of(btl) == nullptr) link.capable.push_back({&btl, capability});
+    if (capability != nullptr && link.capability_of(btl) == nullptr)
+      link.capable.push_back({&btl, capability});
   };
   visit(link.endpoint->btl_eager, note);
   for (const mca_bml_base_btl_t* rail : link.rails) note(*rail->btl);
@@ -54,7 +59,8 @@ void learn_capabilities(PeerLink& link) {
     link.may_keep = link.may_keep || link.keeps_messages(btl);
     const BtlCapability* capability = link.capability_of(btl);
     if (capability == nullptr || capability->in_place_min_bytes == 0) return;
-    link.in_place_bytes = std::min<std::uint64_t>(link.in_place_bytes, capability->in_place_min_bytes);
+    link.in_place_bytes =
+        std::min<std::uint64_t>(link.in_place_bytes, capability->in_place_min_bytes);
   });
 }
 
@@ -69,7 +75,8 @@ PeerLink* Pml::make_link(Peer& peer) {
   if (mca_pml_base_pml_check_selected("speculative", &proc, 1) != OMPI_SUCCESS) return nullptr;
   mca_bml_base_endpoint_t* endpoint = mca_bml_base_get_endpoint(proc);
   if (endpoint == nullptr || mca_bml_base_btl_array_get_size(&endpoint->btl_eager) == 0) {
-    show_topic("unreachable", ("rank " + std::to_string(peer.rank) + " on " + hostname(proc)).c_str());
+    show_topic("unreachable",
+               ("rank " + std::to_string(peer.rank) + " on " + hostname(proc)).c_str());
     return nullptr;
   }
   own_btl_progress();
@@ -91,7 +98,8 @@ void Pml::drop_links(Communicator& comm) noexcept {
     Peer* peer = comm.peer_if_known(static_cast<std::int32_t>(rank));
     if (peer == nullptr || peer->host_data == nullptr) continue;
     auto* dropped = static_cast<PeerLink*>(peer->host_data);
-    std::erase(waiting_links_, dropped);  // what still waits there concerns a communicator that nobody has any more
+    std::erase(waiting_links_,
+               dropped);  // what still waits there concerns a communicator that nobody has any more
     if (dropped->unsent->messages == 0) {
       delete dropped->unsent;
     } else {
@@ -104,15 +112,19 @@ void Pml::drop_links(Communicator& comm) noexcept {
 /// Choose a rail for a request's data and make its memory known there, for access by the other side.
 ///
 /// @returns  false: no rail, or no registered memory left; the data must be pushed
-bool Pml::register_memory(Registration& registration, PeerLink& link, void* base, std::uint64_t bytes, std::uint32_t flags) {
-  if (registration.bml_btl != nullptr) return registration.handle != nullptr || registration.bml_btl->btl->btl_register_mem == nullptr;
+bool Pml::register_memory(Registration& registration, PeerLink& link, void* base,
+                          std::uint64_t bytes, std::uint32_t flags) {
+  if (registration.bml_btl != nullptr)
+    return registration.handle != nullptr || registration.bml_btl->btl->btl_register_mem == nullptr;
   if (!link.memory_access) return false;
-  const std::uint32_t needed = (flags & MCA_BTL_REG_FLAG_REMOTE_READ) != 0 ? MCA_BTL_FLAGS_GET : MCA_BTL_FLAGS_PUT;
+  const std::uint32_t needed =
+      (flags & MCA_BTL_REG_FLAG_REMOTE_READ) != 0 ? MCA_BTL_FLAGS_GET : MCA_BTL_FLAGS_PUT;
   for (std::size_t i = 0; i < link.rails.size(); ++i) {
     mca_bml_base_btl_t* rail = link.rails[link.next_rail];
     link.next_rail = link.next_rail + 1 == link.rails.size() ? 0 : link.next_rail + 1;
     const mca_btl_base_module_t& btl = *rail->btl;
-    if ((rail->btl_flags & needed) == 0 || btl.btl_registration_handle_size > key_max_bytes) continue;
+    if ((rail->btl_flags & needed) == 0 || btl.btl_registration_handle_size > key_max_bytes)
+      continue;
     if (btl.btl_register_mem == nullptr) {
       registration = {rail, nullptr};
       return true;
@@ -127,7 +139,8 @@ bool Pml::register_memory(Registration& registration, PeerLink& link, void* base
 }
 
 void Pml::deregister(Registration& registration) noexcept {
-  if (registration.handle != nullptr) [[unlikely]] mca_bml_base_deregister_mem(registration.bml_btl, registration.handle);
+  if (registration.handle != nullptr) [[unlikely]]
+    mca_bml_base_deregister_mem(registration.bml_btl, registration.handle);
   registration = {};
 }
 
@@ -141,9 +154,12 @@ void Pml::own_btl_progress() noexcept {
       return;
     }
     // Only functions that the BML has registered: a BTL that nobody uses may not be ready to be called.
-    if (btl_progress_count_ == btl_progress_max || opal_progress_unregister(function) != OPAL_SUCCESS) return;
+    if (btl_progress_count_ == btl_progress_max ||
+        opal_progress_unregister(function) != OPAL_SUCCESS)
+      return;
     const auto end = btl_progress_.begin() + btl_progress_count_;
-    if (std::find(btl_progress_.begin(), end, function) == end) btl_progress_[btl_progress_count_++] = function;
+    if (std::find(btl_progress_.begin(), end, function) == end)
+      btl_progress_[btl_progress_count_++] = function;
   });
   more_to_poll_ = event_driven_ || has_pending();
 }
@@ -151,9 +167,13 @@ void Pml::own_btl_progress() noexcept {
 void Pml::tell_fallback(const PeerLink& link, const char* what) noexcept {
   if (tunables.verbose < 1 || fallback_told_) return;
   fallback_told_ = true;
-  opal_output(0, "pml/speculative: %s of memory of a process on %s was refused; its messages are sent in fragments instead. On "
-              "shared memory this usually means that the kernel forbids cross-memory attach (kernel.yama.ptrace_scope, a container's "
-              "seccomp profile or user namespace).", what, hostname(link.proc).c_str());
+  opal_output(0,
+              "pml/speculative: %s of memory of a process on %s was refused; its messages are sent "
+              "in fragments instead. On "
+              "shared memory this usually means that the kernel forbids cross-memory attach "
+              "(kernel.yama.ptrace_scope, a container's "
+              "seccomp profile or user namespace).",
+              what, hostname(link.proc).c_str());
 }
 
 }  // namespace overlap::speculative

@@ -10,8 +10,8 @@ void prepare_convertor(ReceiveRequest& request) {
   const PeerLink* link = pml->link(*request.op.peer);
   const ompi_proc_t* proc = link != nullptr ? link->proc : ompi_proc_local();
   base.req_proc = const_cast<ompi_proc_t*>(proc);
-  opal_convertor_copy_and_prepare_for_recv(proc->super.proc_convertor, &base.req_datatype->super, base.req_count, base.req_addr, 0,
-                                           &base.req_convertor);
+  opal_convertor_copy_and_prepare_for_recv(proc->super.proc_convertor, &base.req_datatype->super,
+                                           base.req_count, base.req_addr, 0, &base.req_convertor);
   request.converter_ready = true;
 }
 
@@ -37,7 +37,8 @@ int finish_blocking(ReceiveRequest& request, ompi_status_public_t* status) {
 void look_early(Communicator& comm, const ReceiveOp& op) {
   if (!tunables.early_progress || pml->protocol.probe(comm, op.source, op.tag) != nullptr) return;
   pml->poll();
-  if (pml->protocol.probe(comm, op.source, op.tag) != nullptr) ++process_counters().early_progress_hits;
+  if (pml->protocol.probe(comm, op.source, op.tag) != nullptr)
+    ++process_counters().early_progress_hits;
 }
 
 /// Hand an eager message that had arrived before to the receive that matches it.
@@ -55,12 +56,15 @@ void activate(ReceiveRequest& request) noexcept {
 }
 
 /// The request that a matched probe's message becomes.
-ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message) {
+ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t* type,
+                                ompi_message_t** message) {
   auto* taken = static_cast<Arrived*>((*message)->req_ptr);
-  ReceiveRequest* request = make_receive(buffer, count, type, taken->peer->rank, taken->tag, (*message)->comm, false);
+  ReceiveRequest* request =
+      make_receive(buffer, count, type, taken->peer->rank, taken->tag, (*message)->comm, false);
   activate(*request);
   request->op.peer = taken->peer;
-  if (Arrived* eager = pml->protocol.receive_taken(*taken, request->op)) finish_arrived(*request, *eager);
+  if (Arrived* eager = pml->protocol.receive_taken(*taken, request->op))
+    finish_arrived(*request, *eager);
   pml->run_actions();
   ompi_message_return(*message);
   *message = MPI_MESSAGE_NULL;
@@ -69,8 +73,8 @@ ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t
 
 }  // namespace
 
-ReceiveRequest* make_receive(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag, ompi_communicator_t* comm,
-                             bool persistent) {
+ReceiveRequest* make_receive(void* buffer, std::size_t count, ompi_datatype_t* type, int source,
+                             int tag, ompi_communicator_t* comm, bool persistent) {
   ReceiveRequest* request = pml->spare_receive;
   if (request != nullptr) [[likely]] {
     pml->spare_receive = nullptr;
@@ -78,12 +82,14 @@ ReceiveRequest* make_receive(void* buffer, std::size_t count, ompi_datatype_t* t
     request = reinterpret_cast<ReceiveRequest*>(opal_free_list_get(&mca_pml_base_recv_requests));
     if (request == nullptr) throw std::bad_alloc();
   }
-  MCA_PML_BASE_RECV_REQUEST_INIT(&request->base, buffer, count, type, source, tag, comm, persistent);
+  MCA_PML_BASE_RECV_REQUEST_INIT(&request->base, buffer, count, type, source, tag, comm,
+                                 persistent);
   request->protocol_done = true;
   request->freed = false;
   request->converter_ready = false;
   request->contiguous =
-      opal_datatype_is_contiguous_memory_layout(&type->super, static_cast<std::int32_t>(count > INT32_MAX ? INT32_MAX : count)) != 0;
+      opal_datatype_is_contiguous_memory_layout(
+          &type->super, static_cast<std::int32_t>(count > INT32_MAX ? INT32_MAX : count)) != 0;
   request->op.source = source;
   request->op.tag = tag;
   request->op.capacity_bytes = type->super.size * count;
@@ -111,12 +117,14 @@ void start_receive(ReceiveRequest& request) {
 
 void Pml::deliver(ReceiveOp& op, std::uint64_t offset_bytes, std::span<const std::byte> payload) {
   ReceiveRequest& request = request_of(op);
-  const std::uint64_t room_bytes = op.capacity_bytes > offset_bytes ? op.capacity_bytes - offset_bytes : 0;
+  const std::uint64_t room_bytes =
+      op.capacity_bytes > offset_bytes ? op.capacity_bytes - offset_bytes : 0;
   const std::size_t bytes = std::min<std::uint64_t>(payload.size(), room_bytes);
   if (bytes == 0) return;
   mca_pml_base_request_t& base = request.base.req_base;
   if (is_plain(request)) [[likely]] {
-    std::memcpy(static_cast<char*>(base.req_addr) + base.req_datatype->super.true_lb + offset_bytes, payload.data(), bytes);
+    std::memcpy(static_cast<char*>(base.req_addr) + base.req_datatype->super.true_lb + offset_bytes,
+                payload.data(), bytes);
     return;
   }
   if (!request.converter_ready) prepare_convertor(request);
@@ -128,8 +136,8 @@ void Pml::deliver(ReceiveOp& op, std::uint64_t offset_bytes, std::span<const std
   opal_convertor_unpack(&base.req_convertor, &piece, &pieces, &unpacked);
 }
 
-int irecv_init(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag, ompi_communicator_t* comm,
-               ompi_request_t** request) noexcept {
+int irecv_init(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag,
+               ompi_communicator_t* comm, ompi_request_t** request) noexcept {
   return guarded([&]() -> int {
     const Entry entry;
     ReceiveRequest* made = make_receive(buffer, count, type, source, tag, comm, true);
@@ -139,8 +147,8 @@ int irecv_init(void* buffer, std::size_t count, ompi_datatype_t* type, int sourc
   });
 }
 
-int irecv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag, ompi_communicator_t* comm,
-          ompi_request_t** request) noexcept {
+int irecv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag,
+          ompi_communicator_t* comm, ompi_request_t** request) noexcept {
   return guarded([&]() -> int {
     const Entry entry;
     ReceiveRequest* made = make_receive(buffer, count, type, source, tag, comm, false);
@@ -150,8 +158,8 @@ int irecv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, in
   });
 }
 
-int recv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag, ompi_communicator_t* comm,
-         ompi_status_public_t* status) noexcept {
+int recv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag,
+         ompi_communicator_t* comm, ompi_status_public_t* status) noexcept {
   return guarded([&]() -> int {
     ReceiveRequest* made = nullptr;
     {
@@ -182,7 +190,8 @@ void fill_status(ompi_status_public_t* status, const Arrived& message) noexcept 
   status->_cancelled = 0;
 }
 
-int improbe_once(int source, int tag, ompi_communicator_t* comm, int* matched, ompi_message_t** message, ompi_status_public_t* status) {
+int improbe_once(int source, int tag, ompi_communicator_t* comm, int* matched,
+                 ompi_message_t** message, ompi_status_public_t* status) {
   const Entry entry;
   Arrived* found = look_for(source, tag, comm);
   *matched = found != nullptr ? 1 : 0;
@@ -203,7 +212,8 @@ int improbe_once(int source, int tag, ompi_communicator_t* comm, int* matched, o
 
 }  // namespace
 
-int iprobe(int source, int tag, ompi_communicator_t* comm, int* matched, ompi_status_public_t* status) noexcept {
+int iprobe(int source, int tag, ompi_communicator_t* comm, int* matched,
+           ompi_status_public_t* status) noexcept {
   const int rc = guarded([&]() -> int {
     const Entry entry;
     const Arrived* found = look_for(source, tag, comm);
@@ -225,19 +235,23 @@ int probe(int source, int tag, ompi_communicator_t* comm, ompi_status_public_t* 
 
 int improbe(int source, int tag, ompi_communicator_t* comm, int* matched, ompi_message_t** message,
             ompi_status_public_t* status) noexcept {
-  const int rc = guarded([&]() -> int { return improbe_once(source, tag, comm, matched, message, status); });
+  const int rc =
+      guarded([&]() -> int { return improbe_once(source, tag, comm, matched, message, status); });
   if (rc == OMPI_SUCCESS && *matched == 0) opal_progress();
   return rc;
 }
 
-int mprobe(int source, int tag, ompi_communicator_t* comm, ompi_message_t** message, ompi_status_public_t* status) noexcept {
+int mprobe(int source, int tag, ompi_communicator_t* comm, ompi_message_t** message,
+           ompi_status_public_t* status) noexcept {
   int matched = 0;
   int rc = OMPI_SUCCESS;
-  while (rc == OMPI_SUCCESS && matched == 0) rc = improbe(source, tag, comm, &matched, message, status);
+  while (rc == OMPI_SUCCESS && matched == 0)
+    rc = improbe(source, tag, comm, &matched, message, status);
   return rc;
 }
 
-int imrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message, ompi_request_t** request) noexcept {
+int imrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message,
+           ompi_request_t** request) noexcept {
   return guarded([&]() -> int {
     const Entry entry;
     *request = &receive_message(buffer, count, type, message)->ompi();
@@ -245,7 +259,8 @@ int imrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_
   });
 }
 
-int mrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message, ompi_status_public_t* status) noexcept {
+int mrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message,
+          ompi_status_public_t* status) noexcept {
   return guarded([&]() -> int {
     ReceiveRequest* made = nullptr;
     {
@@ -266,7 +281,8 @@ int start(std::size_t count, ompi_request_t** requests) noexcept {
         start_receive(*reinterpret_cast<ReceiveRequest*>(base));
         continue;
       }
-      if (const int rc = start_send(*reinterpret_cast<SendRequest*>(base)); rc != OMPI_SUCCESS) return rc;
+      if (const int rc = start_send(*reinterpret_cast<SendRequest*>(base)); rc != OMPI_SUCCESS)
+        return rc;
       pml->run_actions();
     }
     return OMPI_SUCCESS;

@@ -81,7 +81,8 @@ void release(SendRequest& request) noexcept {
     pml->spare_send = &request;
     return;
   }
-  opal_free_list_return(&mca_pml_base_send_requests, reinterpret_cast<opal_free_list_item_t*>(&request));
+  opal_free_list_return(&mca_pml_base_send_requests,
+                        reinterpret_cast<opal_free_list_item_t*>(&request));
 }
 
 void release(ReceiveRequest& request) noexcept {
@@ -91,7 +92,8 @@ void release(ReceiveRequest& request) noexcept {
     pml->spare_receive = &request;
     return;
   }
-  opal_free_list_return(&mca_pml_base_recv_requests, reinterpret_cast<opal_free_list_item_t*>(&request));
+  opal_free_list_return(&mca_pml_base_recv_requests,
+                        reinterpret_cast<opal_free_list_item_t*>(&request));
 }
 
 /// Complete towards MPI. Requests with a callback (of a collective, of one-sided communication) wait until the lock is free,
@@ -103,7 +105,8 @@ void Pml::finish_mpi(ompi_request_t& request) {
     return;
   }
   if (!opal_using_threads() && request.req_complete == REQUEST_PENDING) [[likely]] {
-    request.req_complete = REQUEST_COMPLETED;  // nobody waits through a synchronisation object, and nobody else can come to
+    request.req_complete =
+        REQUEST_COMPLETED;  // nobody waits through a synchronisation object, and nobody else can come to
     return;
   }
   ompi_request_complete(&request, true);
@@ -130,7 +133,8 @@ void Pml::complete(SendRequest& request) {
   deregister(request.registration);
   request.protocol_done = true;
   request.base.req_base.req_pml_complete = true;
-  const bool buffered = request.base.req_send_mode == MCA_PML_BASE_SEND_BUFFERED && request.base.req_addr != request.base.req_base.req_addr;
+  const bool buffered = request.base.req_send_mode == MCA_PML_BASE_SEND_BUFFERED &&
+                        request.base.req_addr != request.base.req_base.req_addr;
   if (buffered) {
     // MPI_Bsend: complete for MPI since its start; now its part of the attached buffer is free again.
     mca_pml_base_bsend_request_fini(&request.ompi());
@@ -175,7 +179,8 @@ void Pml::complete(ReceiveRequest& request, bool cancelled) {
     status.MPI_TAG = op.matched_tag;
     status._ucount = op.take_bytes();
     request.base.req_bytes_packed = op.length_bytes;
-    if (op.truncated()) [[unlikely]] status.MPI_ERROR = MPI_ERR_TRUNCATE;
+    if (op.truncated()) [[unlikely]]
+      status.MPI_ERROR = MPI_ERR_TRUNCATE;
   }
   if (request.freed) [[unlikely]] {
     release(request);
@@ -209,7 +214,10 @@ extern "C" {
 opal_class_t overlap_speculative_send_request_class = {
     .cls_name = "overlap_speculative_send_request_t",
     .cls_parent = OBJ_CLASS(mca_pml_base_send_request_t),
-    .cls_construct = [](opal_object_t* object) { overlap::speculative::construct_send(reinterpret_cast<SendRequest*>(object)); },
+    .cls_construct =
+        [](opal_object_t* object) {
+          overlap::speculative::construct_send(reinterpret_cast<SendRequest*>(object));
+        },
     .cls_destruct = nullptr,
     .cls_initialized = 0,
     .cls_depth = 0,
@@ -220,7 +228,10 @@ opal_class_t overlap_speculative_send_request_class = {
 opal_class_t overlap_speculative_receive_request_class = {
     .cls_name = "overlap_speculative_receive_request_t",
     .cls_parent = OBJ_CLASS(mca_pml_base_recv_request_t),
-    .cls_construct = [](opal_object_t* object) { overlap::speculative::construct_receive(reinterpret_cast<ReceiveRequest*>(object)); },
+    .cls_construct =
+        [](opal_object_t* object) {
+          overlap::speculative::construct_receive(reinterpret_cast<ReceiveRequest*>(object));
+        },
     .cls_destruct = nullptr,
     .cls_initialized = 0,
     .cls_depth = 0,

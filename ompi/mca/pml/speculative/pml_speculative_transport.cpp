@@ -6,9 +6,11 @@ namespace {
 
 /// Bytes of a received fragment in one piece; most fragments are in one already.
 std::span<const std::byte> gather(const Received& received, std::vector<std::byte>& storage) {
-  if (received.segment_count == 1) [[likely]] return {received.data(), received.size()};
+  if (received.segment_count == 1) [[likely]]
+    return {received.data(), received.size()};
   storage.reserve(received.total_size());
-  for (std::size_t i = 0; i < received.segment_count; ++i) storage.insert(storage.end(), received.data(i), received.data(i) + received.size(i));
+  for (std::size_t i = 0; i < received.segment_count; ++i)
+    storage.insert(storage.end(), received.data(i), received.data(i) + received.size(i));
   return storage;
 }
 
@@ -31,7 +33,8 @@ void handle(std::span<const std::byte> message, const void* rail) {
     }
     fault = pml->protocol.on_sequenced(*comm, message, rail);
   }
-  if (fault != nullptr) [[unlikely]] pml->refuse(fault, message);
+  if (fault != nullptr) [[unlikely]]
+    pml->refuse(fault, message);
   pml->run_actions();
 }
 
@@ -43,7 +46,8 @@ void receive(const Received& received) noexcept {
     handle(gather(received, storage), received.btl);
     return OMPI_SUCCESS;
   });
-  if (rc != OMPI_SUCCESS) pml->refuse("no memory left to receive it", {received.data(), received.size()});
+  if (rc != OMPI_SUCCESS)
+    pml->refuse("no memory left to receive it", {received.data(), received.size()});
 }
 
 /// The short way of an eager message: next in its stream, in one piece, its receive posted.
@@ -67,10 +71,12 @@ void receive_eager(const Received& received) noexcept {
   receive(received);
 }
 
-void on_btl_error(mca_btl_base_module_t* btl, std::int32_t flags, opal_proc_t* proc, char* info) noexcept {
+void on_btl_error(mca_btl_base_module_t* btl, std::int32_t flags, opal_proc_t* proc,
+                  char* info) noexcept {
   if ((flags & MCA_BTL_ERROR_FLAGS_NONFATAL) != 0) return;
   pml->lose(btl != nullptr ? btl->btl_component->btl_version.mca_component_name : "?",
-            proc != nullptr ? hostname(reinterpret_cast<ompi_proc_t*>(proc)) : "an unknown process", info != nullptr ? info : "no details");
+            proc != nullptr ? hostname(reinterpret_cast<ompi_proc_t*>(proc)) : "an unknown process",
+            info != nullptr ? info : "no details");
 }
 
 }  // namespace
@@ -86,16 +92,20 @@ void Pml::refuse(const char* fault, std::span<const std::byte> message) noexcept
 }
 
 void Pml::break_off(const Action& action) noexcept {
-  const Registration& used = action.send != nullptr ? request_of(*action.send).registration : request_of(*action.receive).registration;
+  const Registration& used = action.send != nullptr ? request_of(*action.send).registration
+                                                    : request_of(*action.receive).registration;
   const Peer& peer = action.send != nullptr ? *action.send->peer : *action.receive->peer;
-  lose(used.bml_btl->btl->btl_component->btl_version.mca_component_name, hostname(static_cast<const PeerLink*>(peer.host_data)->proc),
+  lose(used.bml_btl->btl->btl_component->btl_version.mca_component_name,
+       hostname(static_cast<const PeerLink*>(peer.host_data)->proc),
        "a transfer under way has failed, and the other side may have been told that it has not");
 }
 
-bool send_descriptor(PeerLink& link, mca_bml_base_btl_t& bml_btl, mca_btl_base_descriptor_t* descriptor, mca_btl_base_tag_t tag) {
+bool send_descriptor(PeerLink& link, mca_bml_base_btl_t& bml_btl,
+                     mca_btl_base_descriptor_t* descriptor, mca_btl_base_tag_t tag) {
   const bool may_keep = link.keeps_messages(*bml_btl.btl);
   descriptor->des_cbdata = may_keep ? link.unsent : nullptr;
-  descriptor->des_cbfunc = [](mca_btl_base_module_t*, mca_btl_base_endpoint_t*, mca_btl_base_descriptor_t* sent, int) {
+  descriptor->des_cbfunc = [](mca_btl_base_module_t*, mca_btl_base_endpoint_t*,
+                              mca_btl_base_descriptor_t* sent, int) {
     auto* unsent = static_cast<Unsent*>(sent->des_cbdata);
     if (unsent == nullptr) return;
     const CallbackEntry entry;
@@ -109,10 +119,12 @@ bool send_descriptor(PeerLink& link, mca_bml_base_btl_t& bml_btl, mca_btl_base_d
   return false;
 }
 
-bool Pml::try_send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes) {
+bool Pml::try_send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag,
+                         std::span<const std::byte> bytes) {
   mca_btl_base_descriptor_t* descriptor = nullptr;
-  mca_bml_base_alloc(bml_btl, &descriptor, MCA_BTL_NO_ORDER, bytes.size(),
-                     MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_FLAGS_SIGNAL);
+  mca_bml_base_alloc(
+      bml_btl, &descriptor, MCA_BTL_NO_ORDER, bytes.size(),
+      MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_FLAGS_SIGNAL);
   if (descriptor == nullptr) return false;
   std::memcpy(descriptor->des_segments[0].seg_addr.pval, bytes.data(), bytes.size());
   descriptor->des_segments[0].seg_len = bytes.size();
@@ -120,7 +132,8 @@ bool Pml::try_send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_ba
   return send_descriptor(link, *bml_btl, descriptor, tag);
 }
 
-void Pml::send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag, std::span<const std::byte> bytes) {
+void Pml::send_bytes(PeerLink& link, mca_bml_base_btl_t* bml_btl, mca_btl_base_tag_t tag,
+                     std::span<const std::byte> bytes) {
   // Not past those that wait already: the other side would have to put aside what comes before its turn.
   if (link.pending.empty() && try_send_bytes(link, bml_btl, tag, bytes)) return;
   if (link.pending.empty()) waiting_links_.push_back(&link);
@@ -197,14 +210,17 @@ void Pml::execute(Action& action) {
 
 void Pml::send_control(const Action& action) {
   PeerLink* reached = link(*action.peer);
-  if (reached == nullptr) refuse("no way to answer it", {action.header.data(), action.header_bytes});
+  if (reached == nullptr)
+    refuse("no way to answer it", {action.header.data(), action.header_bytes});
   std::array<std::byte, header_max_bytes + key_max_bytes> message;
   std::memcpy(message.data(), action.header.data(), action.header_bytes);
   std::size_t bytes = action.header_bytes;
   mca_bml_base_btl_t* rail = nullptr;
-  const auto add_memory = [&](std::size_t address_offset, std::size_t key_offset, Registration& registration, const void* base,
-                              std::uint64_t length, std::uint32_t access, bool contiguous) {
-    const bool known = contiguous && register_memory(registration, *reached, const_cast<void*>(base), length, access);
+  const auto add_memory = [&](std::size_t address_offset, std::size_t key_offset,
+                              Registration& registration, const void* base, std::uint64_t length,
+                              std::uint32_t access, bool contiguous) {
+    const bool known = contiguous && register_memory(registration, *reached,
+                                                     const_cast<void*>(base), length, access);
     if (!known) {
       message[1] |= std::byte{flag::no_memory};
       return;
@@ -221,24 +237,29 @@ void Pml::send_control(const Action& action) {
   const Kind kind = kind_of(std::to_integer<std::uint8_t>(message[0]));
   if (kind == Kind::rts) {
     SendRequest& request = request_of(*action.send);
-    add_memory(offsetof(RtsHeader, address), offsetof(RtsHeader, key_bytes), request.registration, data_start(request),
-               request.op.length_bytes, MCA_BTL_REG_FLAG_REMOTE_READ, data_contiguous(request, *reached));
+    add_memory(offsetof(RtsHeader, address), offsetof(RtsHeader, key_bytes), request.registration,
+               data_start(request), request.op.length_bytes, MCA_BTL_REG_FLAG_REMOTE_READ,
+               data_contiguous(request, *reached));
   } else if (kind == Kind::rtr || kind == Kind::grant) {
     ReceiveRequest& request = request_of(*action.receive);
-    if (kind == Kind::grant) deregister(request.registration);  // a read that failed may have left one for another access
-    const std::size_t address = kind == Kind::rtr ? offsetof(RtrHeader, address) : offsetof(GrantHeader, address);
-    const std::size_t key = kind == Kind::rtr ? offsetof(RtrHeader, key_bytes) : offsetof(TargetedHeader, key_bytes);
-    add_memory(address, key, request.registration, data_start(request), request.op.capacity_bytes, MCA_BTL_REG_FLAG_REMOTE_WRITE,
-               request.contiguous && reached->plain_bytes);
+    if (kind == Kind::grant)
+      deregister(request.registration);  // a read that failed may have left one for another access
+    const std::size_t address =
+        kind == Kind::rtr ? offsetof(RtrHeader, address) : offsetof(GrantHeader, address);
+    const std::size_t key =
+        kind == Kind::rtr ? offsetof(RtrHeader, key_bytes) : offsetof(TargetedHeader, key_bytes);
+    add_memory(address, key, request.registration, data_start(request), request.op.capacity_bytes,
+               MCA_BTL_REG_FLAG_REMOTE_WRITE, request.contiguous && reached->plain_bytes);
   } else if (action.send != nullptr) {
     rail = request_of(*action.send).registration.bml_btl;  // behind the data, on the same rail
   }
   if (rail == nullptr) rail = mca_bml_base_btl_array_get_next(&reached->endpoint->btl_eager);
   const std::span<const std::byte> whole(message.data(), bytes);
   if (reached->pending.empty() && rail->btl->btl_sendi != nullptr &&
-      mca_bml_base_sendi(rail, nullptr, message.data(), bytes, 0, MCA_BTL_NO_ORDER,
-                         MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_FLAGS_SIGNAL, tag_control,
-                         nullptr) == OMPI_SUCCESS) {
+      mca_bml_base_sendi(
+          rail, nullptr, message.data(), bytes, 0, MCA_BTL_NO_ORDER,
+          MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_FLAGS_SIGNAL,
+          tag_control, nullptr) == OMPI_SUCCESS) {
     return;
   }
   send_bytes(*reached, rail, tag_control, whole);

@@ -5,13 +5,16 @@
 
 namespace overlap::fabric::soft {
 
-bool Task::is_atomic() const noexcept { return request().opcode == Opcode::fetch_add || request().opcode == Opcode::compare_swap; }
+bool Task::is_atomic() const noexcept {
+  return request().opcode == Opcode::fetch_add || request().opcode == Opcode::compare_swap;
+}
 
 bool Task::is_read() const noexcept { return request().opcode == Opcode::read || is_atomic(); }
 
 bool Task::takes_receive() const noexcept {
   const Opcode opcode = request().opcode;
-  return opcode == Opcode::send || opcode == Opcode::send_with_immediate || opcode == Opcode::write_with_immediate;
+  return opcode == Opcode::send || opcode == Opcode::send_with_immediate ||
+         opcode == Opcode::write_with_immediate;
 }
 
 // --- Objects -----------------------------------------------------------------------------------------------------------------
@@ -109,7 +112,8 @@ void Engine::advance(Time now) {
     Timer* visible = visible_timers_.first();
     Timer* wire = wire_timers_.first();
     // At equal times the wire comes first: what it does is the cause.
-    Timer* next = wire != nullptr && (visible == nullptr || wire->at <= visible->at) ? wire : visible;
+    Timer* next =
+        wire != nullptr && (visible == nullptr || wire->at <= visible->at) ? wire : visible;
     if (next == nullptr || next->at > now) return;
     clock_ = std::max(clock_, next->at);
     TimerHeap::clear(*next);
@@ -184,7 +188,8 @@ void Engine::ring(Pair& pair, Time now) {
     if (submission.request.inline_data) {
       task.total_bytes = submission.inline_bytes;
     } else {
-      for (std::size_t i = 0; i < submission.request.gather_count; ++i) task.total_bytes += submission.request.gather[i].bytes;
+      for (std::size_t i = 0; i < submission.request.gather_count; ++i)
+        task.total_bytes += submission.request.gather[i].bytes;
     }
   }
   begin(pair);

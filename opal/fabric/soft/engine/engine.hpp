@@ -24,7 +24,7 @@
 
 namespace overlap::fabric::soft {
 
-inline constexpr std::uint32_t read_depth = 16;             ///< reads and atomics under way per queue pair
+inline constexpr std::uint32_t read_depth = 16;  ///< reads and atomics under way per queue pair
 inline constexpr std::uint64_t message_max_bytes = 1U << 30U;
 
 class Engine {
@@ -39,7 +39,8 @@ class Engine {
   void remove_completions(Completions& completions);
   [[nodiscard]] Receives& add_receives(Client& client, void* host);
   void remove_receives(Receives& receives);
-  [[nodiscard]] Pair& add_pair(Client& client, Completions& completions, Receives* receives, void* host);
+  [[nodiscard]] Pair& add_pair(Client& client, Completions& completions, Receives* receives,
+                               void* host);
   /// @param why  what the peer is told
   void remove_pair(Pair& pair, const std::string& why, Time now);
   [[nodiscard]] Regions& regions() noexcept { return regions_; }
@@ -72,7 +73,8 @@ class Engine {
   void stall(Pair& pair, bool stalled, Time now);
   void delay(Pair& pair, Time delay_ns) noexcept { pair.delay_ns = delay_ns; }
   void set_link(std::uint32_t node, bool down, Time now);
-  template <class Visit> void each_pair(Visit&& visit) {
+  template <class Visit>
+  void each_pair(Visit&& visit) {
     for (auto& [number, pair] : pairs_) visit(*pair);
   }
 
@@ -103,7 +105,8 @@ class Engine {
   void begin(Pair& pair);
   [[nodiscard]] bool may_start(Pair& pair, const Task& task);
   [[nodiscard]] CompletionStatus check_local(const Pair& pair, const Task& task) const;
-  void put_on_wire(Pair& pair, Lane& lane, std::uint64_t task, std::uint64_t bytes, bool towards_peer);
+  void put_on_wire(Pair& pair, Lane& lane, std::uint64_t task, std::uint64_t bytes,
+                   bool towards_peer);
   void mark_reached(Pair& pair, Lane& lane);
   void next_response(Pair& pair);
   void schedule_arrival(Lane& lane);
@@ -120,9 +123,11 @@ class Engine {
   enum class Moved : std::uint8_t { done, failed, held };
   [[nodiscard]] Moved move_bytes(Pair& pair, Lane& lane, CompletionStatus& fault);
   [[nodiscard]] Moved move_some(Pair& pair, Lane& lane);
-  [[nodiscard]] CompletionStatus find_local(const Pair& pair, const Task& task, std::uint64_t count, std::array<Piece, gather_limit>& pieces,
+  [[nodiscard]] CompletionStatus find_local(const Pair& pair, const Task& task, std::uint64_t count,
+                                            std::array<Piece, gather_limit>& pieces,
                                             std::size_t& found) const;
-  [[nodiscard]] CompletionStatus find_remote(const Pair& pair, const Task& task, std::uint64_t count, Piece& piece) const;
+  [[nodiscard]] CompletionStatus find_remote(const Pair& pair, const Task& task,
+                                             std::uint64_t count, Piece& piece) const;
   void moved(Pair& pair, Lane& lane);
   void deliver(Pair& pair, Task& task);
   void answered(Pair& pair, Task& task);
@@ -136,14 +141,15 @@ class Engine {
   void break_pair(Pair& pair, const std::string& why);
   void flush(Pair& pair);
   void report(Pair& pair, const Task& task, CompletionStatus status);
-  void push(Completions& completions, Pair& pair, const Completion& completion, std::uint32_t position);
+  void push(Completions& completions, Pair& pair, const Completion& completion,
+            std::uint32_t position);
 
   Host& host_;
   TimerHeap visible_timers_;  ///< what a client can see
   TimerHeap wire_timers_;     ///< what shows itself one latency later
   Wire wire_;
   Regions regions_;
-  Time clock_ = 0;            ///< of the last thing that happened
+  Time clock_ = 0;  ///< of the last thing that happened
   Time latency_min_ns_ = never;
   std::deque<Moving> backlog_;
   std::unordered_map<std::uint32_t, std::unique_ptr<Client>> clients_;

@@ -40,7 +40,8 @@ Engine::Admission Engine::admit(Pair& pair, Task& task) {
   pair.fail_next = CompletionStatus::success;
   if (status == CompletionStatus::success) status = check_remote(pair, task);
   if (status == CompletionStatus::success && task.takes_receive()) {
-    if (const Admission admission = admit_receive(pair, task); admission != Admission::granted) return admission;
+    if (const Admission admission = admit_receive(pair, task); admission != Admission::granted)
+      return admission;
   }
   if (status == CompletionStatus::success && task.is_atomic()) {
     const Copied outcome = run_atomic(pair, task);
@@ -57,14 +58,19 @@ Engine::Admission Engine::admit(Pair& pair, Task& task) {
 
 CompletionStatus Engine::check_remote(const Pair& pair, const Task& task) const {
   const WorkRequest& request = task.request();
-  if (request.opcode == Opcode::send || request.opcode == Opcode::send_with_immediate || task.total_bytes == 0) {
+  if (request.opcode == Opcode::send || request.opcode == Opcode::send_with_immediate ||
+      task.total_bytes == 0) {
     return CompletionStatus::success;
   }
-  const unsigned rights = task.is_atomic() ? access::remote_atomic : task.is_read() ? access::remote_read : access::remote_write;
+  const unsigned rights = task.is_atomic() ? access::remote_atomic
+                          : task.is_read() ? access::remote_read
+                                           : access::remote_write;
   const std::uint32_t owner = pair.peer->client->id;
   const bool aligned = !task.is_atomic() || request.remote_address % sizeof(std::uint64_t) == 0;
-  const Region* region = regions_.find(request.remote_key, owner, request.remote_address, task.total_bytes, rights);
-  return region != nullptr && aligned ? CompletionStatus::success : CompletionStatus::remote_access_error;
+  const Region* region =
+      regions_.find(request.remote_key, owner, request.remote_address, task.total_bytes, rights);
+  return region != nullptr && aligned ? CompletionStatus::success
+                                      : CompletionStatus::remote_access_error;
 }
 
 Engine::Admission Engine::admit_receive(Pair& pair, Task& task) {
@@ -78,14 +84,15 @@ Engine::Admission Engine::admit_receive(Pair& pair, Task& task) {
     }
     return Admission::waits;
   }
-  if (task.request().opcode == Opcode::write_with_immediate) return Admission::granted;  // its bytes go elsewhere
+  if (task.request().opcode == Opcode::write_with_immediate)
+    return Admission::granted;  // its bytes go elsewhere
   if (task.total_bytes > task.receive.bytes) {
     receive_failed(pair, task, CompletionStatus::length_error);
     return Admission::failed;
   }
   const Receive& receive = task.receive;
-  if (task.total_bytes > 0 &&
-      regions_.find(receive.local_key, peer.client->id, receive.address, task.total_bytes, access::local_write) == nullptr) {
+  if (task.total_bytes > 0 && regions_.find(receive.local_key, peer.client->id, receive.address,
+                                            task.total_bytes, access::local_write) == nullptr) {
     receive_failed(pair, task, CompletionStatus::protection_error);
     return Admission::failed;
   }
@@ -96,7 +103,8 @@ Copied Engine::run_atomic(Pair& pair, Task& task) {
   const WorkRequest& request = task.request();
   const Client& owner = *pair.peer->client;
   const Region* region = regions_.own(request.remote_key, owner.id);
-  const Piece target{request.remote_address, sizeof(std::uint64_t), region->mapped(request.remote_address)};
+  const Piece target{request.remote_address, sizeof(std::uint64_t),
+                     region->mapped(request.remote_address)};
   return host_.atomic(owner, target, request, task.old_value);
 }
 
@@ -193,7 +201,8 @@ Engine::Moved Engine::move_bytes(Pair& pair, Lane& lane, CompletionStatus& fault
   const bool to_poster = task.is_read();
   const CompletionStatus peers_fault = CompletionStatus::remote_access_error;
   const CompletionStatus own_fault = CompletionStatus::protection_error;
-  switch (to_poster ? host_.copy(*pair.client, own, peer, other, last) : host_.copy(peer, other, *pair.client, own, last)) {
+  switch (to_poster ? host_.copy(*pair.client, own, peer, other, last)
+                    : host_.copy(peer, other, *pair.client, own, last)) {
     case Copied::done: task.moved_bytes += count; return Moved::done;
     case Copied::source_failed: fault = to_poster ? peers_fault : own_fault; return Moved::failed;
     case Copied::target_failed: fault = to_poster ? own_fault : peers_fault; return Moved::failed;
@@ -204,7 +213,8 @@ Engine::Moved Engine::move_bytes(Pair& pair, Lane& lane, CompletionStatus& fault
 }
 
 /// The next bytes in the poster's memory.
-CompletionStatus Engine::find_local(const Pair& pair, const Task& task, std::uint64_t count, std::array<Piece, gather_limit>& pieces,
+CompletionStatus Engine::find_local(const Pair& pair, const Task& task, std::uint64_t count,
+                                    std::array<Piece, gather_limit>& pieces,
                                     std::size_t& found) const {
   const WorkRequest& request = task.request();
   const std::uint64_t from = task.moved_bytes;
@@ -220,7 +230,8 @@ CompletionStatus Engine::find_local(const Pair& pair, const Task& task, std::uin
     const std::uint64_t last = std::min(from + count, offset + part.bytes);
     if (first >= last) continue;
     const std::uint64_t address = reinterpret_cast<std::uintptr_t>(part.address) + (first - offset);
-    const Region* region = regions_.find(part.local_key, pair.client->id, address, last - first, rights);
+    const Region* region =
+        regions_.find(part.local_key, pair.client->id, address, last - first, rights);
     if (region == nullptr) return CompletionStatus::protection_error;
     pieces[found++] = {address, last - first, region->mapped(address)};
   }
@@ -228,18 +239,24 @@ CompletionStatus Engine::find_local(const Pair& pair, const Task& task, std::uin
 }
 
 /// The next bytes at the peer: what the request names, or its receive entry, or the value an atomic found there.
-CompletionStatus Engine::find_remote(const Pair& pair, const Task& task, std::uint64_t count, Piece& piece) const {
+CompletionStatus Engine::find_remote(const Pair& pair, const Task& task, std::uint64_t count,
+                                     Piece& piece) const {
   const WorkRequest& request = task.request();
   if (task.is_atomic()) {
     piece = {0, count, const_cast<std::byte*>(reinterpret_cast<const std::byte*>(&task.old_value))};
     return CompletionStatus::success;
   }
-  const bool by_receive = request.opcode == Opcode::send || request.opcode == Opcode::send_with_immediate;
-  const std::uint64_t address = (by_receive ? task.receive.address : request.remote_address) + task.moved_bytes;
+  const bool by_receive =
+      request.opcode == Opcode::send || request.opcode == Opcode::send_with_immediate;
+  const std::uint64_t address =
+      (by_receive ? task.receive.address : request.remote_address) + task.moved_bytes;
   const std::uint32_t key = by_receive ? task.receive.local_key : request.remote_key;
-  const unsigned rights = by_receive ? access::local_write : task.is_read() ? access::remote_read : access::remote_write;
+  const unsigned rights = by_receive       ? access::local_write
+                          : task.is_read() ? access::remote_read
+                                           : access::remote_write;
   const Region* region = regions_.find(key, pair.peer->client->id, address, count, rights);
-  if (region == nullptr) return by_receive ? CompletionStatus::remote_error : CompletionStatus::remote_access_error;
+  if (region == nullptr)
+    return by_receive ? CompletionStatus::remote_error : CompletionStatus::remote_access_error;
   piece = {address, count, region->mapped(address)};
   return CompletionStatus::success;
 }
@@ -261,7 +278,8 @@ void Engine::deliver(Pair& pair, Task& task) {
   }
   task.done = true;
   task.done_at = clock_ + pair.wire.latency_ns;
-  if (task.request().signalled || pair.failing) arm_retire(pair);  // what has failed may stand behind it
+  if (task.request().signalled || pair.failing)
+    arm_retire(pair);  // what has failed may stand behind it
 }
 
 /// A response is there.

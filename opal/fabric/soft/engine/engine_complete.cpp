@@ -5,7 +5,8 @@
 
 namespace overlap::fabric::soft {
 
-void Engine::push(Completions& completions, Pair& pair, const Completion& completion, std::uint32_t position) {
+void Engine::push(Completions& completions, Pair& pair, const Completion& completion,
+                  std::uint32_t position) {
   host_.complete(completions, pair, completion, position);
   ++completions.count;
   raise(completions.counted);

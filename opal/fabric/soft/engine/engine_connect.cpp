@@ -10,7 +10,8 @@ void Engine::fit_node(Node& node) {
   node.bytes_per_ns = 0;
   for (auto& [id, client] : clients_) {
     latency_min_ns_ = std::min(latency_min_ns_, client->wire.latency_ns);
-    if (client->node == &node) node.bytes_per_ns = std::max(node.bytes_per_ns, client->wire.bytes_per_ns);
+    if (client->node == &node)
+      node.bytes_per_ns = std::max(node.bytes_per_ns, client->wire.bytes_per_ns);
   }
 }
 

@@ -10,12 +10,15 @@ void Engine::begin(Pair& pair) {
     Task& task = pair.task(pair.started);
     if (!may_start(pair, task)) return;
     const std::uint64_t number = pair.started++;
-    if (const CompletionStatus fault = check_local(pair, task); fault != CompletionStatus::success) {
+    if (const CompletionStatus fault = check_local(pair, task);
+        fault != CompletionStatus::success) {
       fail_task(pair, task, fault, clock_, nullptr);
       return;
     }
     if (task.is_read()) ++pair.reads_under_way;
-    const std::uint64_t bytes = task.request().opcode == Opcode::read ? 0 : task.is_atomic() ? 2 * sizeof(std::uint64_t) : task.total_bytes;
+    const std::uint64_t bytes = task.request().opcode == Opcode::read ? 0
+                                : task.is_atomic()                    ? 2 * sizeof(std::uint64_t)
+                                                                      : task.total_bytes;
     put_on_wire(pair, pair.out, number, bytes, true);
   }
 }
@@ -41,7 +44,8 @@ bool Engine::may_start(Pair& pair, const Task& task) {
 
 CompletionStatus Engine::check_local(const Pair& pair, const Task& task) const {
   const WorkRequest& request = task.request();
-  if (task.total_bytes > message_max_bytes || (task.is_atomic() && task.total_bytes != sizeof(std::uint64_t))) {
+  if (task.total_bytes > message_max_bytes ||
+      (task.is_atomic() && task.total_bytes != sizeof(std::uint64_t))) {
     return CompletionStatus::length_error;
   }
   if (request.inline_data) return CompletionStatus::success;
@@ -50,22 +54,26 @@ CompletionStatus Engine::check_local(const Pair& pair, const Task& task) const {
     const Gather& part = request.gather[i];
     if (part.bytes == 0) continue;
     const auto address = reinterpret_cast<std::uintptr_t>(part.address);
-    if (regions_.find(part.local_key, pair.client->id, address, part.bytes, rights) == nullptr) return CompletionStatus::protection_error;
+    if (regions_.find(part.local_key, pair.client->id, address, part.bytes, rights) == nullptr)
+      return CompletionStatus::protection_error;
   }
   return CompletionStatus::success;
 }
 
-void Engine::put_on_wire(Pair& pair, Lane& lane, std::uint64_t task, std::uint64_t bytes, bool towards_peer) {
+void Engine::put_on_wire(Pair& pair, Lane& lane, std::uint64_t task, std::uint64_t bytes,
+                         bool towards_peer) {
   Node& own = *pair.client->node;
   Node& other = *pair.peer->client->node;
   lane.flow.task = task;
-  wire_.start(lane.flow, towards_peer ? own : other, towards_peer ? other : own, pair.wire, bytes, clock_);
+  wire_.start(lane.flow, towards_peer ? own : other, towards_peer ? other : own, pair.wire, bytes,
+              clock_);
 }
 
 void Engine::mark_reached(Pair& pair, Lane& lane) {
   Flow& flow = lane.flow;
   Time at = clock_ + pair.wire.latency_ns + (&lane == &pair.out ? pair.delay_ns : 0);
-  if (!lane.arrivals.empty()) at = std::max(at, lane.arrivals.back().at);  // a delay that was taken back does not reorder
+  if (!lane.arrivals.empty())
+    at = std::max(at, lane.arrivals.back().at);  // a delay that was taken back does not reorder
   lane.arrivals.push_back({at, flow.task, flow.mark_bytes()});
   schedule_arrival(lane);
   if (flow.mark_bytes() < flow.total_bytes()) {

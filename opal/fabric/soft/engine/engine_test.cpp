@@ -22,15 +22,19 @@ struct Two {
   Queue& ab = machine.connect(a, b);
 };
 
-bool arrived(const Process& process, std::uint64_t offset) { return process.memory[offset] != std::byte{0}; }
+bool arrived(const Process& process, std::uint64_t offset) {
+  return process.memory[offset] != std::byte{0};
+}
 
 void mark(Process& process, std::uint64_t offset, std::size_t bytes, int value = 1) {
-  std::fill_n(process.memory.begin() + static_cast<std::ptrdiff_t>(offset), bytes, static_cast<std::byte>(value));
+  std::fill_n(process.memory.begin() + static_cast<std::ptrdiff_t>(offset), bytes,
+              static_cast<std::byte>(value));
 }
 
 }  // namespace
 
-TEST_CASE("A write is visible when its wire time has passed, not a nanosecond earlier", "[soft][engine]") {
+TEST_CASE("A write is visible when its wire time has passed, not a nanosecond earlier",
+          "[soft][engine]") {
   Two two;
   mark(two.a, 0, 1000);
   two.machine.post(two.ab, to(request(Opcode::write, two.a, 0, 1000, 7), two.b, 0));
@@ -58,7 +62,9 @@ TEST_CASE("A read takes a request and a response", "[soft][engine]") {
   two.machine.run_until(end);
   REQUIRE(two.a.seen.size() == 1);
   REQUIRE(arrived(two.a, 999));
-  REQUIRE(two.machine.wakes == 2);  // the response goes on the wire one latency before anybody can tell, and then its end
+  REQUIRE(
+      two.machine.wakes ==
+      2);  // the response goes on the wire one latency before anybody can tell, and then its end
 }
 
 TEST_CASE("A request posted while the device slept starts when it was posted", "[soft][engine]") {
@@ -75,7 +81,8 @@ TEST_CASE("A request posted while the device slept starts when it was posted", "
   REQUIRE(two.a.seen.size() == 1);
 }
 
-TEST_CASE("A large message wakes the device a few times, and arrives in pieces on time", "[soft][engine]") {
+TEST_CASE("A large message wakes the device a few times, and arrives in pieces on time",
+          "[soft][engine]") {
   Two two;
   constexpr std::uint32_t bytes = 4U << 20U;
   mark(two.a, 0, bytes);
@@ -84,7 +91,8 @@ TEST_CASE("A large message wakes the device a few times, and arrives in pieces o
   for (int part = 1; part < 16; ++part) {
     const Time at = 200 + bytes / 16 * part + 5000;
     two.machine.run_until(at);
-    REQUIRE_FALSE(arrived(two.b, static_cast<std::uint64_t>(bytes / 16 * part)));  // never before its time
+    REQUIRE_FALSE(
+        arrived(two.b, static_cast<std::uint64_t>(bytes / 16 * part)));  // never before its time
   }
   REQUIRE(arrived(two.b, bytes / 2));
   two.machine.run_until(end - 1);
@@ -95,7 +103,8 @@ TEST_CASE("A large message wakes the device a few times, and arrives in pieces o
   REQUIRE(two.machine.wakes <= 16);
 }
 
-TEST_CASE("A small message does not wait behind a large one of another queue pair", "[soft][engine]") {
+TEST_CASE("A small message does not wait behind a large one of another queue pair",
+          "[soft][engine]") {
   Two two;
   Queue& other = two.machine.connect(two.a, two.b);
   two.machine.post(two.ab, to(request(Opcode::write, two.a, 0, 4U << 20U, 1), two.b, 0));
@@ -113,14 +122,18 @@ TEST_CASE("A small message does not wait behind a large one of another queue pai
   REQUIRE(two.a.seen[1].at == 200 + (4 << 20) + 200 + 8 + 10000);
 }
 
-TEST_CASE("One queue pair's messages go one after the other, and directions do not disturb each other", "[soft][engine]") {
+TEST_CASE(
+    "One queue pair's messages go one after the other, and directions do not disturb each other",
+    "[soft][engine]") {
   Two two;
   Queue& ba = two.machine.connect(two.b, two.a);
-  for (std::uint64_t i = 0; i < 3; ++i) two.machine.post(two.ab, to(request(Opcode::write, two.a, 0, 10000, i), two.b, 0));
+  for (std::uint64_t i = 0; i < 3; ++i)
+    two.machine.post(two.ab, to(request(Opcode::write, two.a, 0, 10000, i), two.b, 0));
   two.machine.post(ba, to(request(Opcode::write, two.b, 0, 10000, 9), two.a, 20000));
   two.machine.run();
   REQUIRE(two.a.seen.size() == 3);
-  for (std::size_t i = 0; i < 3; ++i) REQUIRE(two.a.seen[i].at == static_cast<Time>((i + 1) * 10200 + 10000));
+  for (std::size_t i = 0; i < 3; ++i)
+    REQUIRE(two.a.seen[i].at == static_cast<Time>((i + 1) * 10200 + 10000));
   REQUIRE(two.b.seen.at(0).at == 10200 + 10000);
 }
 
@@ -169,7 +182,8 @@ TEST_CASE("A fence waits for reads and atomics, not for writes", "[soft][engine]
 
 TEST_CASE("No more reads are under way than the depth", "[soft][engine]") {
   Two two;
-  for (std::uint64_t i = 0; i < 3 * read_depth; ++i) two.machine.post(two.ab, to(request(Opcode::read, two.a, 0, 100, i), two.b, 0));
+  for (std::uint64_t i = 0; i < 3 * read_depth; ++i)
+    two.machine.post(two.ab, to(request(Opcode::read, two.a, 0, 100, i), two.b, 0));
   for (Time at = 0; at < 100'000; at += 100) {
     two.machine.run_until(at);
     REQUIRE(two.ab.pair->reads_under_way <= read_depth);
@@ -205,7 +219,8 @@ TEST_CASE("Senders wait for receive entries in the order in which they came", "[
   REQUIRE(c.seen[1].completion.queue_pair_number == bc.pair->peer->number);
 }
 
-TEST_CASE("An error completes in order and flushes what is behind it; the peer is told", "[soft][engine]") {
+TEST_CASE("An error completes in order and flushes what is behind it; the peer is told",
+          "[soft][engine]") {
   Two two;
   two.machine.post(two.ab, to(request(Opcode::read, two.a, 0, 100000, 1), two.b, 0));
   WorkRequest bad = to(request(Opcode::write, two.a, 0, 8, 2, false), two.b, 0);
@@ -241,7 +256,8 @@ TEST_CASE("A local fault does not disturb what was posted before it", "[soft][en
   REQUIRE(two.a.seen[0].completion.status == CompletionStatus::protection_error);
 }
 
-TEST_CASE("Memory that is deregistered in the middle of a transfer is not touched again", "[soft][engine]") {
+TEST_CASE("Memory that is deregistered in the middle of a transfer is not touched again",
+          "[soft][engine]") {
   const bool target = GENERATE(true, false);
   Two two;
   constexpr std::uint32_t bytes = 4U << 20U;
@@ -253,10 +269,12 @@ TEST_CASE("Memory that is deregistered in the middle of a transfer is not touche
   two.machine.engine.regions().remove(target ? two.b.key : two.a.key);
   two.machine.run();
   REQUIRE(two.machine.copies == before);
-  REQUIRE(two.a.seen.at(0).completion.status == (target ? CompletionStatus::remote_access_error : CompletionStatus::protection_error));
+  REQUIRE(two.a.seen.at(0).completion.status ==
+          (target ? CompletionStatus::remote_access_error : CompletionStatus::protection_error));
 }
 
-TEST_CASE("The death of a process in the middle of transfers ends them at its peers", "[soft][engine]") {
+TEST_CASE("The death of a process in the middle of transfers ends them at its peers",
+          "[soft][engine]") {
   Two two;
   Queue& ba = two.machine.connect(two.b, two.a);
   two.machine.post(two.ab, to(request(Opcode::write, two.a, 0, 4U << 20U, 1), two.b, 0));
@@ -276,7 +294,10 @@ TEST_CASE("The death of a process in the middle of transfers ends them at its pe
   std::size_t lost = 0;
   std::size_t unreachable = 0;
   for (const Told& told : two.machine.told) {
-    lost += told.client == two.a.id && told.event.kind == Event::Kind::peer_lost && told.event.why == "the peer process ended" ? 1 : 0;
+    lost += told.client == two.a.id && told.event.kind == Event::Kind::peer_lost &&
+                    told.event.why == "the peer process ended"
+                ? 1
+                : 0;
     unreachable += told.client == c.id && told.event.kind == Event::Kind::unreachable ? 1 : 0;
   }
   REQUIRE(lost == 2);
@@ -284,7 +305,8 @@ TEST_CASE("The death of a process in the middle of transfers ends them at its pe
   REQUIRE(two.machine.engine.next_wake() == never);
 }
 
-TEST_CASE("A process that dies before the device knows fails nobody with the wrong words", "[soft][engine]") {
+TEST_CASE("A process that dies before the device knows fails nobody with the wrong words",
+          "[soft][engine]") {
   Two two;
   two.machine.post(two.ab, to(request(Opcode::write, two.a, 0, 8, 1), two.b, 0));
   two.b.alive = false;  // its memory is gone, its socket is not yet read
@@ -299,7 +321,9 @@ TEST_CASE("A process that dies before the device knows fails nobody with the wro
 TEST_CASE("Faults on command: fail, stall, delay, link down", "[soft][engine][faults]") {
   Two two;
   Engine& engine = two.machine.engine;
-  const auto write = [&](std::uint64_t id) { two.machine.post(two.ab, to(request(Opcode::write, two.a, 0, 1000, id), two.b, 0)); };
+  const auto write = [&](std::uint64_t id) {
+    two.machine.post(two.ab, to(request(Opcode::write, two.a, 0, 1000, id), two.b, 0));
+  };
   const Time plain = 1200 + 10000;
 
   engine.delay(*two.ab.pair, 40'000);
@@ -353,11 +377,17 @@ TEST_CASE("Random walks keep order, count and bounds", "[soft][engine][random]")
   for (std::uint32_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);
-    const auto below = [&](std::uint32_t bound) { return static_cast<std::uint32_t>(random() % bound); };
+    const auto below = [&](std::uint32_t bound) {
+      return static_cast<std::uint32_t>(random() % bound);
+    };
     Machine machine;
     const std::uint32_t count = 2 + below(4);
     for (std::uint32_t i = 0; i < count; ++i) {
-      machine.add(below(3), {.bytes_per_ns = 0.1 + below(50) / 10.0, .latency_ns = below(3) * 4000, .message_ns = below(3) * 100}, 1U << 18U);
+      machine.add(below(3),
+                  {.bytes_per_ns = 0.1 + below(50) / 10.0,
+                   .latency_ns = below(3) * 4000,
+                   .message_ns = below(3) * 100},
+                  1U << 18U);
     }
     struct Sent {
       Queue* queue;
@@ -378,7 +408,8 @@ TEST_CASE("Random walks keep order, count and bounds", "[soft][engine][random]")
       Sent& one = sent[below(static_cast<std::uint32_t>(sent.size()))];
       if (one.to->alive) machine.post_receive(*one.to, 0, 0, 1U << 18U);
       if (!one.from->alive) continue;
-      constexpr Opcode opcodes[] = {Opcode::send, Opcode::write, Opcode::read, Opcode::write_with_immediate};
+      constexpr Opcode opcodes[] = {Opcode::send, Opcode::write, Opcode::read,
+                                    Opcode::write_with_immediate};
       const std::uint32_t bytes = below(10) == 0 ? below(1U << 18U) : below(2000);
       WorkRequest work = to(request(opcodes[below(4)], *one.from, 0, bytes, id, true), *one.to, 0);
       work.fenced = below(5) == 0;
@@ -403,7 +434,9 @@ TEST_CASE("Random walks keep order, count and bounds", "[soft][engine][random]")
       std::vector<std::uint64_t> seen;
       bool failed = false;
       for (const Seen& entry : one.from->seen) {
-        if (entry.completion.queue_pair_number != one.queue->number || entry.completion.opcode == Opcode::receive) continue;
+        if (entry.completion.queue_pair_number != one.queue->number ||
+            entry.completion.opcode == Opcode::receive)
+          continue;
         seen.push_back(entry.completion.id);
         if (failed) REQUIRE(entry.completion.status == CompletionStatus::flushed);
         failed |= entry.completion.status != CompletionStatus::success;

@@ -56,7 +56,8 @@ class Machine final : public Host {
  public:
   explicit Machine() : engine(*this) {}
 
-  Process& add(std::uint32_t node, const WireSettings& settings, std::size_t bytes = 1U << 16U, unsigned rights = access::any) {
+  Process& add(std::uint32_t node, const WireSettings& settings, std::size_t bytes = 1U << 16U,
+               unsigned rights = access::any) {
     processes.push_back(std::make_unique<Process>());
     Process& process = *processes.back();
     process.client = &engine.add_client(node, settings, &process);
@@ -78,7 +79,8 @@ class Machine final : public Host {
   Queue& connect(Process& from, Process& to) {
     Queue& asking = add_pair(from);
     Queue& answering = add_pair(to);
-    if (!engine.connect(*asking.pair, to.id, PrivateData{}) || !engine.accept(told.back().event.request, *answering.pair)) {
+    if (!engine.connect(*asking.pair, to.id, PrivateData{}) ||
+        !engine.accept(told.back().event.request, *answering.pair)) {
       throw std::logic_error("not connected");
     }
     return asking;
@@ -121,8 +123,8 @@ class Machine final : public Host {
   }
   void run() { run_until(now + 3'600'000'000'000); }
 
-  [[nodiscard]] Copied copy(const Client& to, std::span<const Piece> target, const Client& from, std::span<const Piece> source,
-                            bool last) noexcept override {
+  [[nodiscard]] Copied copy(const Client& to, std::span<const Piece> target, const Client& from,
+                            std::span<const Piece> source, bool last) noexcept override {
     std::vector<std::byte> bytes;
     for (const Piece& piece : source) {
       const std::byte* start = piece.mapping;
@@ -141,13 +143,15 @@ class Machine final : public Host {
     ends += last ? 1 : 0;
     return done == bytes.size() && done <= piece_bytes ? Copied::done : Copied::source_failed;
   }
-  [[nodiscard]] Copied atomic(const Client& client, const Piece& target, const WorkRequest& request, std::uint64_t& old) noexcept override {
+  [[nodiscard]] Copied atomic(const Client& client, const Piece& target, const WorkRequest& request,
+                              std::uint64_t& old) noexcept override {
     std::byte* start = memory_of(client, target);
     if (start == nullptr) return is_dead(client) ? Copied::target_gone : Copied::target_failed;
     std::memcpy(&old, start, sizeof(old));
     const std::uint64_t sum = old + request.operand;
     if (request.opcode == Opcode::fetch_add) std::memcpy(start, &sum, sizeof(sum));
-    if (request.opcode == Opcode::compare_swap && old == request.compare) std::memcpy(start, &request.operand, sizeof(old));
+    if (request.opcode == Opcode::compare_swap && old == request.compare)
+      std::memcpy(start, &request.operand, sizeof(old));
     return Copied::done;
   }
   [[nodiscard]] bool fetch(Pair& pair, Submission& out) override {
@@ -165,7 +169,8 @@ class Machine final : public Host {
     process.posted.pop_front();
     return true;
   }
-  void complete(Completions& completions, Pair&, const Completion& completion, std::uint32_t) override {
+  void complete(Completions& completions, Pair&, const Completion& completion,
+                std::uint32_t) override {
     static_cast<Process*>(completions.host)->seen.push_back({now, completion});
   }
   void event(Client& client, Pair* pair, const Event& event) override {
@@ -183,16 +188,21 @@ class Machine final : public Host {
   Engine engine;
 
  private:
-  [[nodiscard]] static bool is_dead(const Client& client) noexcept { return !static_cast<Process*>(client.host)->alive; }
+  [[nodiscard]] static bool is_dead(const Client& client) noexcept {
+    return !static_cast<Process*>(client.host)->alive;
+  }
   [[nodiscard]] std::byte* memory_of(const Client& client, const Piece& piece) noexcept {
     Process& process = *static_cast<Process*>(client.host);
     touched_dead |= process.removed;
-    if (!process.alive || piece.address < memory_base || piece.address - memory_base + piece.bytes > process.memory.size()) return nullptr;
+    if (!process.alive || piece.address < memory_base ||
+        piece.address - memory_base + piece.bytes > process.memory.size())
+      return nullptr;
     return process.memory.data() + (piece.address - memory_base);
   }
 };
 
-[[nodiscard]] inline WorkRequest request(Opcode opcode, const Process& from, std::uint64_t offset, std::uint32_t bytes, std::uint64_t id,
+[[nodiscard]] inline WorkRequest request(Opcode opcode, const Process& from, std::uint64_t offset,
+                                         std::uint32_t bytes, std::uint64_t id,
                                          bool signalled = true) {
   WorkRequest request;
   request.id = id;
@@ -203,7 +213,8 @@ class Machine final : public Host {
   return request;
 }
 
-[[nodiscard]] inline WorkRequest to(WorkRequest request, const Process& target, std::uint64_t offset) {
+[[nodiscard]] inline WorkRequest to(WorkRequest request, const Process& target,
+                                    std::uint64_t offset) {
   request.remote_address = memory_base + offset;
   request.remote_key = target.key;
   return request;

@@ -62,9 +62,9 @@ struct Task {
   bool admitted = false;              ///< the responder has checked it; Receive entry taken
   bool done = false;
   CompletionStatus status = CompletionStatus::success;
-  Time done_at = never;               ///< when its poster may know
+  Time done_at = never;  ///< when its poster may know
   Receive receive;
-  std::uint64_t old_value = 0;        ///< of an atomic
+  std::uint64_t old_value = 0;  ///< of an atomic
 
   [[nodiscard]] const WorkRequest& request() const noexcept { return submission.request; }
   /// Does the answer carry data? Such tasks take part in fences.
@@ -82,7 +82,8 @@ struct Arrival {
 
 /// One direction of a queue pair's traffic: requests with their data, or responses with theirs.
 struct Lane {
-  Lane(Alarm flow_alarm, Alarm arrival_alarm, Pair& owner) noexcept : flow(flow_alarm, owner), timer(arrival_alarm, owner) {}
+  Lane(Alarm flow_alarm, Alarm arrival_alarm, Pair& owner) noexcept
+      : flow(flow_alarm, owner), timer(arrival_alarm, owner) {}
 
   Flow flow;                     ///< at most one message of a lane is on the wire
   std::deque<Arrival> arrivals;  ///< on their way, in order
@@ -119,11 +120,11 @@ struct Pair {
   Pair* peer = nullptr;
   WireSettings wire;  ///< the slower of both ends
 
-  std::deque<Task> tasks;         ///< fetched and not completed; the first has number `retired`
+  std::deque<Task> tasks;  ///< fetched and not completed; the first has number `retired`
   std::uint64_t retired = 0;
-  std::uint64_t started = 0;      ///< number of the next task to start
+  std::uint64_t started = 0;  ///< number of the next task to start
   std::uint32_t reads_under_way = 0;
-  bool failing = false;           ///< a task has failed: nothing behind it is executed
+  bool failing = false;  ///< a task has failed: nothing behind it is executed
   Lane out;
   Lane back;
   std::deque<std::uint64_t> responses;  ///< tasks whose response waits for `back.flow`

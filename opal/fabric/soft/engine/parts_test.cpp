@@ -12,7 +12,8 @@
 using namespace overlap::fabric;
 using namespace overlap::fabric::soft;
 
-TEST_CASE("The timer heap gives the earliest first, equal ones in the order of setting", "[soft][timers]") {
+TEST_CASE("The timer heap gives the earliest first, equal ones in the order of setting",
+          "[soft][timers]") {
   Pair owner(1);
   TimerHeap heap;
   std::vector<std::unique_ptr<Timer>> timers;
@@ -37,7 +38,8 @@ TEST_CASE("The timer heap gives the earliest first, equal ones in the order of s
   }
 }
 
-TEST_CASE("A key opens its region only: client, bounds, rights, and not after removal", "[soft][regions]") {
+TEST_CASE("A key opens its region only: client, bounds, rights, and not after removal",
+          "[soft][regions]") {
   Regions regions;
   const std::uint32_t key = regions.add({5, 1000, 100, access::remote_read, nullptr});
   REQUIRE(key != 0);
@@ -71,10 +73,12 @@ struct Run {
   std::vector<std::unique_ptr<Flow>> flows;
   std::map<Flow*, Time> ended;
 
-  Flow& start(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, Time now, double speed = 1.0) {
+  Flow& start(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, Time now,
+              double speed = 1.0) {
     for (const std::uint32_t number : {from, to}) wire.node(number).bytes_per_ns = 1.0;
     flows.push_back(std::make_unique<Flow>(Alarm::request, owner));
-    wire.start(*flows.back(), wire.node(from), wire.node(to), {.bytes_per_ns = speed, .latency_ns = 0, .message_ns = 0}, bytes, now);
+    wire.start(*flows.back(), wire.node(from), wire.node(to),
+               {.bytes_per_ns = speed, .latency_ns = 0, .message_ns = 0}, bytes, now);
     return *flows.back();
   }
   void run_until(Time end) {
@@ -110,7 +114,8 @@ TEST_CASE("Messages share a link evenly and use all of it", "[soft][wire]") {
   REQUIRE(std::abs(run.ended[&b] - 2'001'000) <= 2);
 }
 
-TEST_CASE("The receiver's link is shared, too, and a slow end slows only its own message", "[soft][wire]") {
+TEST_CASE("The receiver's link is shared, too, and a slow end slows only its own message",
+          "[soft][wire]") {
   Run run;
   Flow& a = run.start(0, 2, 100'000, 0);
   Flow& b = run.start(1, 2, 100'000, 0);

@@ -31,21 +31,25 @@ const Region* Regions::own(std::uint32_t key, std::uint32_t client) const noexce
   const std::uint32_t index = key >> generation_bits;
   if (index >= places_.size()) return nullptr;
   const Place& place = places_[index];
-  if (place.generation != (key & ((1U << generation_bits) - 1)) || place.region.client != client || client == 0) return nullptr;
+  if (place.generation != (key & ((1U << generation_bits) - 1)) || place.region.client != client ||
+      client == 0)
+    return nullptr;
   return &place.region;
 }
 
-const Region* Regions::find(std::uint32_t key, std::uint32_t client, std::uint64_t address, std::uint64_t bytes,
-                            unsigned rights) const noexcept {
+const Region* Regions::find(std::uint32_t key, std::uint32_t client, std::uint64_t address,
+                            std::uint64_t bytes, unsigned rights) const noexcept {
   const Region* region = own(key, client);
-  if (region == nullptr || !region->covers(address, bytes) || (region->rights & rights) != rights) return nullptr;
+  if (region == nullptr || !region->covers(address, bytes) || (region->rights & rights) != rights)
+    return nullptr;
   return region;
 }
 
 std::vector<std::uint32_t> Regions::keys(std::uint32_t client) const {
   std::vector<std::uint32_t> keys;
   for (std::uint32_t i = 0; i < places_.size(); ++i) {
-    if (places_[i].region.client == client) keys.push_back(i << generation_bits | places_[i].generation);
+    if (places_[i].region.client == client)
+      keys.push_back(i << generation_bits | places_[i].generation);
   }
   return keys;
 }

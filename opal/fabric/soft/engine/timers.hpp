@@ -17,12 +17,12 @@ struct Pair;
 
 /// What an alarm is for. All belong to one queue pair.
 enum class Alarm : std::uint8_t {
-  start,     ///< the next task may start
-  request,   ///< the request flow reaches its mark
-  response,  ///< the response flow reaches its mark
-  arrive,    ///< bytes or a request arrive at the peer
-  come_back, ///< a response arrives
-  retire,    ///< a completion becomes visible
+  start,      ///< the next task may start
+  request,    ///< the request flow reaches its mark
+  response,   ///< the response flow reaches its mark
+  arrive,     ///< bytes or a request arrive at the peer
+  come_back,  ///< a response arrives
+  retire,     ///< a completion becomes visible
 };
 
 class TimerHeap;
@@ -88,7 +88,8 @@ class TimerHeap {
   }
 
   void rise(std::size_t i) noexcept {
-    for (; i > 0 && earlier(*heap_[i], *heap_[(i - 1) / 2]); i = (i - 1) / 2) swap_places(i, (i - 1) / 2);
+    for (; i > 0 && earlier(*heap_[i], *heap_[(i - 1) / 2]); i = (i - 1) / 2)
+      swap_places(i, (i - 1) / 2);
   }
 
   void sink(std::size_t i) noexcept {

@@ -18,7 +18,8 @@ Node& Wire::node(std::uint32_t number) {
   return *node;
 }
 
-void Wire::start(Flow& flow, Node& from, Node& to, const WireSettings& settings, std::uint64_t bytes, Time now) {
+void Wire::start(Flow& flow, Node& from, Node& to, const WireSettings& settings,
+                 std::uint64_t bytes, Time now) {
   from.leaving.push_back(&flow);
   to.entering.push_back(&flow);
   flow.from_ = &from;
@@ -86,7 +87,8 @@ void Wire::set_rate(Flow& flow, Time now) {
     timers_.set(flow.timer, never);
     return;
   }
-  const double left = std::max(0.0, flow.head_ + static_cast<double>(flow.mark_bytes_) - flow.sent_);
+  const double left =
+      std::max(0.0, flow.head_ + static_cast<double>(flow.mark_bytes_) - flow.sent_);
   timers_.set(flow.timer, now + static_cast<Time>(std::ceil(left / flow.rate_ - 1e-6)));
 }
 

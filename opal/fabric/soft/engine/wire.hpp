@@ -13,8 +13,8 @@ namespace overlap::fabric::soft {
 /// How fast a link is. Between two processes the slower of both settings counts, item by item.
 struct WireSettings {
   double bytes_per_ns = 1.0;
-  Time latency_ns = 5000;   ///< one way
-  Time message_ns = 200;    ///< for each message besides its bytes
+  Time latency_ns = 5000;  ///< one way
+  Time message_ns = 200;   ///< for each message besides its bytes
 };
 
 [[nodiscard]] WireSettings slower(const WireSettings& a, const WireSettings& b) noexcept;
@@ -52,10 +52,10 @@ class Flow {
 
   Node* from_ = nullptr;
   Node* to_ = nullptr;
-  double limit_ = 0;       ///< bytes per ns, of the slower end
-  double rate_ = 0;        ///< bytes per ns now
-  double head_ = 0;        ///< cost of the message itself, in bytes
-  double sent_ = 0;        ///< head and bytes, at settled_
+  double limit_ = 0;  ///< bytes per ns, of the slower end
+  double rate_ = 0;   ///< bytes per ns now
+  double head_ = 0;   ///< cost of the message itself, in bytes
+  double sent_ = 0;   ///< head and bytes, at settled_
   Time settled_ = 0;
   std::uint64_t total_bytes_ = 0;
   std::uint64_t mark_bytes_ = 0;
@@ -69,7 +69,8 @@ class Wire {
   [[nodiscard]] Node& node(std::uint32_t number);
 
   /// Put a message on the wire; its first mark is set.
-  void start(Flow& flow, Node& from, Node& to, const WireSettings& settings, std::uint64_t bytes, Time now);
+  void start(Flow& flow, Node& from, Node& to, const WireSettings& settings, std::uint64_t bytes,
+             Time now);
   /// The mark was reached: set the next one. Precondition: mark_bytes() < total_bytes()
   void next_mark(Flow& flow, Time now);
   /// Take a message off, finished or not. Harmless when it is not on.

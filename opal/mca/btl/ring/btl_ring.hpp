@@ -80,13 +80,14 @@ struct Fragment {
   mca_btl_base_descriptor_t base;  // first: Open MPI's view
   std::array<mca_btl_base_segment_t, 2> segments;
   Endpoint* endpoint;
-  CachedRegistration* in_place;    ///< segments[1] is sent from where it lies
-  std::uint32_t capacity_bytes;    ///< of storage()
+  CachedRegistration* in_place;  ///< segments[1] is sent from where it lies
+  std::uint32_t capacity_bytes;  ///< of storage()
   mca_btl_base_tag_t tag;
 
   [[nodiscard]] std::byte* storage() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
   [[nodiscard]] std::uint32_t bytes() const noexcept {
-    return static_cast<std::uint32_t>(segments[0].seg_len + (base.des_segment_count > 1 ? segments[1].seg_len : 0));
+    return static_cast<std::uint32_t>(segments[0].seg_len +
+                                      (base.des_segment_count > 1 ? segments[1].seg_len : 0));
   }
 };
 
@@ -99,10 +100,11 @@ struct BulkOperation {
   mca_btl_base_registration_handle_t* local_handle = nullptr;
   void* context = nullptr;
   void* data = nullptr;
-  CachedRegistration* target = nullptr;  ///< of memory that is ours too, held while the operation lasts
-  std::int32_t send_buffer = -1;  ///< chained message: index of the buffer that it is sent from
-  std::int32_t scratch = -1;      ///< atomic without result: index of the eight bytes that take it
-  std::vector<std::byte> message; ///< chained message that has no buffer yet
+  CachedRegistration* target =
+      nullptr;                     ///< of memory that is ours too, held while the operation lasts
+  std::int32_t send_buffer = -1;   ///< chained message: index of the buffer that it is sent from
+  std::int32_t scratch = -1;       ///< atomic without result: index of the eight bytes that take it
+  std::vector<std::byte> message;  ///< chained message that has no buffer yet
 };
 
 /// One of a peer's two queue pairs, made on first use (P2.7). Large transfers have their own, so that a small message never waits
@@ -118,8 +120,10 @@ struct Connection {
   SendQueueAccount account;
   std::uint64_t posted = 0;  ///< requests in all
   std::unique_ptr<fabric::QueuePair> queue_pair;
-  std::unique_ptr<fabric::QueuePair> replaced;  ///< ours that lost a crossing; its event may still come
-  std::unique_ptr<fabric::QueuePair> mirror;    ///< of a connection to ourselves: the other end, which only receives
+  std::unique_ptr<fabric::QueuePair>
+      replaced;  ///< ours that lost a crossing; its event may still come
+  std::unique_ptr<fabric::QueuePair>
+      mirror;  ///< of a connection to ourselves: the other end, which only receives
 
   /// Of `posted`, how many have ended.
   [[nodiscard]] std::uint64_t ended() const noexcept { return posted - account.used(); }
@@ -132,7 +136,8 @@ struct OutgoingRing {
   fabric::MemoryRegion region;
   SendRing ring;
   std::vector<fabric::WorkRequest> requests;  // [slots]
-  std::uint64_t last_request = 0;             ///< when retired: Connection::posted up to which the device may read it
+  std::uint64_t last_request =
+      0;  ///< when retired: Connection::posted up to which the device may read it
 };
 
 /// The receiver's half, in the node's shared memory.
@@ -156,7 +161,9 @@ struct HeldMessage {
 /// A peer, under the name that Open MPI gives to it.
 struct mca_btl_base_endpoint_t {
   mca_btl_base_endpoint_t(opal_proc_t& proc, std::uint32_t number, std::uint32_t entries)
-      : proc(proc), number(number), messages(*this, overlap::ring::Connection::Purpose::messages, entries),
+      : proc(proc),
+        number(number),
+        messages(*this, overlap::ring::Connection::Purpose::messages, entries),
         bulk(*this, overlap::ring::Connection::Purpose::bulk, entries) {}
 
   opal_proc_t& proc;
@@ -166,17 +173,19 @@ struct mca_btl_base_endpoint_t {
   overlap::ring::Connection bulk;
   overlap::ring::Stream stream;
   std::unique_ptr<overlap::ring::OutgoingRing> out;
-  std::deque<std::unique_ptr<overlap::ring::OutgoingRing>> retired;  ///< ended; their last writes may still be under way
+  std::deque<std::unique_ptr<overlap::ring::OutgoingRing>>
+      retired;  ///< ended; their last writes may still be under way
   std::unique_ptr<overlap::ring::IncomingRing> in;
-  std::deque<overlap::ring::Fragment*> waiting;       ///< for the connection or for room, in the order of sending
+  std::deque<overlap::ring::Fragment*>
+      waiting;  ///< for the connection or for room, in the order of sending
   std::deque<overlap::ring::BulkOperation*> bulk_waiting;
   std::deque<overlap::ring::HeldMessage> held;
-  bool ring_refused = false;   ///< the peer has declined a ring: not offered again
-  bool said_goodbye = false;   ///< the end of its connections is no fault
-  bool parting = false;        ///< we are ending the connections ourselves
-  bool lost = false;           ///< no more use; its connections have failed
-  bool reported = false;       ///< the upper layer knows
-  bool listed = false;         ///< in Transport::busy_
+  bool ring_refused = false;  ///< the peer has declined a ring: not offered again
+  bool said_goodbye = false;  ///< the end of its connections is no fault
+  bool parting = false;       ///< we are ending the connections ourselves
+  bool lost = false;          ///< no more use; its connections have failed
+  bool reported = false;      ///< the upper layer knows
+  bool listed = false;        ///< in Transport::busy_
 };
 
 namespace overlap::ring {
@@ -268,11 +277,13 @@ class Transport {
 
   // One-sided (btl_ring_rdma.cpp)
   [[nodiscard]] int start(BulkOperation* operation);
-  [[nodiscard]] int send_behind(Endpoint& endpoint, mca_btl_base_tag_t tag, std::span<const std::byte> bytes, Behind behind);
+  [[nodiscard]] int send_behind(Endpoint& endpoint, mca_btl_base_tag_t tag,
+                                std::span<const std::byte> bytes, Behind behind);
   void bulk_completed(BulkOperation& operation, const fabric::Completion& completion);
   void flush_bulk(Endpoint& endpoint);
   void fail_bulk(Endpoint& endpoint) noexcept;
-  [[nodiscard]] CachedRegistration* register_cached(void* base, std::size_t bytes, std::uint32_t access);
+  [[nodiscard]] CachedRegistration* register_cached(void* base, std::size_t bytes,
+                                                    std::uint32_t access);
   void release(CachedRegistration& registration) noexcept;
 
   // Frequently used buffers (btl_ring_frequent.cpp)
@@ -283,10 +294,18 @@ class Transport {
   void set_costs();
 
   [[nodiscard]] fabric::Device& device() noexcept { return *device_; }
-  [[nodiscard]] const fabric::Capabilities& capabilities() const noexcept { return device_->capabilities(); }
-  [[nodiscard]] std::uint32_t slot_payload_bytes() const noexcept { return payload_max_bytes(slot_bytes_); }
-  [[nodiscard]] std::uint32_t channel_payload_bytes() const noexcept { return channel_bytes_ - static_cast<std::uint32_t>(sizeof(MessageHeader)); }
-  void set_error_callback(mca_btl_base_module_error_cb_fn_t callback) noexcept { error_callback_ = callback; }
+  [[nodiscard]] const fabric::Capabilities& capabilities() const noexcept {
+    return device_->capabilities();
+  }
+  [[nodiscard]] std::uint32_t slot_payload_bytes() const noexcept {
+    return payload_max_bytes(slot_bytes_);
+  }
+  [[nodiscard]] std::uint32_t channel_payload_bytes() const noexcept {
+    return channel_bytes_ - static_cast<std::uint32_t>(sizeof(MessageHeader));
+  }
+  void set_error_callback(mca_btl_base_module_error_cb_fn_t callback) noexcept {
+    error_callback_ = callback;
+  }
   void count_memory(std::int64_t bytes) noexcept;
 
  private:
@@ -296,8 +315,10 @@ class Transport {
     return std::uint64_t{proc.proc_name.jobid} << 32U | proc.proc_name.vpid;
   }
   // connections
-  void connection_step(Connection& connection, ConnectEvent event, std::uint64_t request, const std::string& why);
-  void act(Connection& connection, ConnectAction action, std::uint64_t request, const std::string& why);
+  void connection_step(Connection& connection, ConnectEvent event, std::uint64_t request,
+                       const std::string& why);
+  void act(Connection& connection, ConnectAction action, std::uint64_t request,
+           const std::string& why);
   void made(Connection& connection);
   [[nodiscard]] std::unique_ptr<fabric::QueuePair> make_queue_pair(Connection& connection);
   void open_queue_pair(Connection& connection);
@@ -307,9 +328,14 @@ class Transport {
   [[nodiscard]] Connection* connection_of(const fabric::QueuePair* queue_pair) noexcept;
   // sending
   void post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces);
-  [[nodiscard]] bool try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces);
-  [[nodiscard]] bool can_send(const Endpoint& endpoint) const noexcept { return endpoint.messages.established() && !endpoint.lost; }
-  [[nodiscard]] std::byte* send_buffer(std::uint32_t index) noexcept { return send_memory_.get() + std::size_t{index} * channel_bytes_; }
+  [[nodiscard]] bool try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag,
+                                      const Pieces& pieces);
+  [[nodiscard]] bool can_send(const Endpoint& endpoint) const noexcept {
+    return endpoint.messages.established() && !endpoint.lost;
+  }
+  [[nodiscard]] std::byte* send_buffer(std::uint32_t index) noexcept {
+    return send_memory_.get() + std::size_t{index} * channel_bytes_;
+  }
   [[nodiscard]] bool make_send_buffers();
   void post(Connection& connection, const fabric::WorkRequest& request);
   // receiving
@@ -343,34 +369,37 @@ class Transport {
   mca_btl_base_module_error_cb_fn_t error_callback_ = nullptr;
   bool finalizing_ = false;
 
-  std::vector<std::unique_ptr<Endpoint>> endpoints_;                      // [number]; empty where one was dropped
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;  // [number]; empty where one was dropped
   std::unordered_map<const opal_proc_t*, Endpoint*> by_proc_;
-  std::unordered_map<std::uint32_t, Connection*> by_queue_pair_;          // [queue pair number]
-  std::unordered_set<std::uint64_t> departed_;                            // names of processes that were given up: not connected to
-  std::vector<Endpoint*> busy_;                                           // something waits: fragments, operations, control
-  std::uint32_t connecting_ = 0;                                          // connections under way: look for events often
-  std::array<fabric::Completion, 16> batch_;                              // taken from the completion queue
+  std::unordered_map<std::uint32_t, Connection*> by_queue_pair_;  // [queue pair number]
+  std::unordered_set<std::uint64_t>
+      departed_;                  // names of processes that were given up: not connected to
+  std::vector<Endpoint*> busy_;   // something waits: fragments, operations, control
+  std::uint32_t connecting_ = 0;  // connections under way: look for events often
+  std::array<fabric::Completion, 16> batch_;  // taken from the completion queue
   std::size_t batch_next_ = 0;
   std::size_t batch_count_ = 0;
   std::uint32_t calls_to_events_ = 0;
   std::chrono::steady_clock::time_point last_events_;
 
-  std::unique_ptr<std::byte[], void (*)(std::byte*)> send_memory_;        // [send_buffers][channel_bytes_]
+  std::unique_ptr<std::byte[], void (*)(std::byte*)>
+      send_memory_;  // [send_buffers][channel_bytes_]
   fabric::MemoryRegion send_region_;
   std::vector<std::uint32_t> free_send_buffers_;
   fabric::MemoryRegion receive_region_;
-  std::unique_ptr<std::byte[], void (*)(std::byte*)> scratch_;            // results of atomics that nobody wants
+  std::unique_ptr<std::byte[], void (*)(std::byte*)>
+      scratch_;  // results of atomics that nobody wants
   fabric::MemoryRegion scratch_region_;
   std::vector<std::uint32_t> free_scratch_;
 
   std::vector<Fragment*> free_small_;
   std::vector<Fragment*> free_large_;
-  std::vector<Fragment*> done_;                                           // sent, callback due
+  std::vector<Fragment*> done_;  // sent, callback due
 
   PollingSet polling_;
   std::uint32_t outgoing_rings_ = 0;
   CostModel costs_;
-  std::unique_ptr<UseTable> uses_;                                        // made with the first message that it could count
+  std::unique_ptr<UseTable> uses_;  // made with the first message that it could count
   std::int64_t memory_bytes_ = 0;
 };
 
@@ -403,7 +432,8 @@ void tell_registration_refused(std::size_t bytes) noexcept;
 [[noreturn]] void out_of_memory() noexcept;
 
 /// The registration cache's way to the device (btl_ring_rdma.cpp).
-int cache_register(void* data, void* base, std::size_t size, mca_rcache_base_registration_t* entry) noexcept;
+int cache_register(void* data, void* base, std::size_t size,
+                   mca_rcache_base_registration_t* entry) noexcept;
 int cache_deregister(void* data, mca_rcache_base_registration_t* entry) noexcept;
 
 /// Run `body` so that nothing is thrown into C. @returns its value, or an error code of Open MPI
@@ -424,50 +454,71 @@ int guarded(Body&& body) noexcept {
 [[nodiscard]] constexpr std::uint64_t make_id(IdKind kind, std::uint32_t index) noexcept {
   return std::uint64_t{index} << 3U | static_cast<std::uint64_t>(kind);
 }
-[[nodiscard]] constexpr IdKind kind_of_id(std::uint64_t id) noexcept { return static_cast<IdKind>(id & 7U); }
+[[nodiscard]] constexpr IdKind kind_of_id(std::uint64_t id) noexcept {
+  return static_cast<IdKind>(id & 7U);
+}
 template <class Object>
 [[nodiscard]] Object& object_of_id(std::uint64_t id) noexcept {
   return *reinterpret_cast<Object*>(id & ~std::uint64_t{7});
 }
-[[nodiscard]] constexpr std::uint32_t index_of_id(std::uint64_t id) noexcept { return static_cast<std::uint32_t>(id >> 3U); }
+[[nodiscard]] constexpr std::uint32_t index_of_id(std::uint64_t id) noexcept {
+  return static_cast<std::uint32_t>(id >> 3U);
+}
 
 /// Whole cache lines, zeroed; for memory that a device writes or reads.
 [[nodiscard]] std::unique_ptr<std::byte[], void (*)(std::byte*)> allocate_lines(std::size_t bytes);
 
 // Functions of the module table (btl_ring_module.cpp, btl_ring_rdma.cpp).
 void fill_module(mca_btl_base_module_t& table, const Transport& made);
-int add_procs(mca_btl_base_module_t* btl, std::size_t count, opal_proc_t** procs, Endpoint** endpoints, opal_bitmap_t* reachable) noexcept;
-int del_procs(mca_btl_base_module_t* btl, std::size_t count, opal_proc_t** procs, Endpoint** endpoints) noexcept;
+int add_procs(mca_btl_base_module_t* btl, std::size_t count, opal_proc_t** procs,
+              Endpoint** endpoints, opal_bitmap_t* reachable) noexcept;
+int del_procs(mca_btl_base_module_t* btl, std::size_t count, opal_proc_t** procs,
+              Endpoint** endpoints) noexcept;
 int finalize(mca_btl_base_module_t* btl) noexcept;
-mca_btl_base_descriptor_t* alloc(mca_btl_base_module_t* btl, Endpoint* endpoint, std::uint8_t order, std::size_t size, std::uint32_t flags) noexcept;
+mca_btl_base_descriptor_t* alloc(mca_btl_base_module_t* btl, Endpoint* endpoint, std::uint8_t order,
+                                 std::size_t size, std::uint32_t flags) noexcept;
 int free_descriptor(mca_btl_base_module_t* btl, mca_btl_base_descriptor_t* descriptor) noexcept;
-mca_btl_base_descriptor_t* prepare_src(mca_btl_base_module_t* btl, Endpoint* endpoint, opal_convertor_t* convertor, std::uint8_t order,
-                                       std::size_t reserve, std::size_t* size, std::uint32_t flags) noexcept;
-int send(mca_btl_base_module_t* btl, Endpoint* endpoint, mca_btl_base_descriptor_t* descriptor, mca_btl_base_tag_t tag) noexcept;
-int sendi(mca_btl_base_module_t* btl, Endpoint* endpoint, opal_convertor_t* convertor, void* header, std::size_t header_size,
-          std::size_t payload_size, std::uint8_t order, std::uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t** descriptor) noexcept;
-int put(mca_btl_base_module_t* btl, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
-        mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int flags,
-        int order, mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept;
-int get(mca_btl_base_module_t* btl, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
-        mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int flags,
-        int order, mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept;
-int atomic_op(mca_btl_base_module_t* btl, Endpoint* endpoint, std::uint64_t remote_address, mca_btl_base_registration_handle_t* remote_handle,
-              mca_btl_base_atomic_op_t op, std::uint64_t operand, int flags, int order, mca_btl_base_rdma_completion_fn_t done,
+mca_btl_base_descriptor_t* prepare_src(mca_btl_base_module_t* btl, Endpoint* endpoint,
+                                       opal_convertor_t* convertor, std::uint8_t order,
+                                       std::size_t reserve, std::size_t* size,
+                                       std::uint32_t flags) noexcept;
+int send(mca_btl_base_module_t* btl, Endpoint* endpoint, mca_btl_base_descriptor_t* descriptor,
+         mca_btl_base_tag_t tag) noexcept;
+int sendi(mca_btl_base_module_t* btl, Endpoint* endpoint, opal_convertor_t* convertor, void* header,
+          std::size_t header_size, std::size_t payload_size, std::uint8_t order,
+          std::uint32_t flags, mca_btl_base_tag_t tag,
+          mca_btl_base_descriptor_t** descriptor) noexcept;
+int put(mca_btl_base_module_t* btl, Endpoint* endpoint, void* local_address,
+        std::uint64_t remote_address, mca_btl_base_registration_handle_t* local_handle,
+        mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int flags, int order,
+        mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept;
+int get(mca_btl_base_module_t* btl, Endpoint* endpoint, void* local_address,
+        std::uint64_t remote_address, mca_btl_base_registration_handle_t* local_handle,
+        mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int flags, int order,
+        mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept;
+int atomic_op(mca_btl_base_module_t* btl, Endpoint* endpoint, std::uint64_t remote_address,
+              mca_btl_base_registration_handle_t* remote_handle, mca_btl_base_atomic_op_t op,
+              std::uint64_t operand, int flags, int order, mca_btl_base_rdma_completion_fn_t done,
               void* context, void* data) noexcept;
-int atomic_fetch(mca_btl_base_module_t* btl, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
-                 mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle,
-                 mca_btl_base_atomic_op_t op, std::uint64_t operand, int flags, int order, mca_btl_base_rdma_completion_fn_t done,
-                 void* context, void* data) noexcept;
-int atomic_compare_swap(mca_btl_base_module_t* btl, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
-                        mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle,
-                        std::uint64_t compare, std::uint64_t value, int flags, int order, mca_btl_base_rdma_completion_fn_t done,
-                        void* context, void* data) noexcept;
-mca_btl_base_registration_handle_t* register_memory(mca_btl_base_module_t* btl, Endpoint* endpoint, void* base, std::size_t size,
+int atomic_fetch(mca_btl_base_module_t* btl, Endpoint* endpoint, void* local_address,
+                 std::uint64_t remote_address, mca_btl_base_registration_handle_t* local_handle,
+                 mca_btl_base_registration_handle_t* remote_handle, mca_btl_base_atomic_op_t op,
+                 std::uint64_t operand, int flags, int order,
+                 mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept;
+int atomic_compare_swap(mca_btl_base_module_t* btl, Endpoint* endpoint, void* local_address,
+                        std::uint64_t remote_address,
+                        mca_btl_base_registration_handle_t* local_handle,
+                        mca_btl_base_registration_handle_t* remote_handle, std::uint64_t compare,
+                        std::uint64_t value, int flags, int order,
+                        mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept;
+mca_btl_base_registration_handle_t* register_memory(mca_btl_base_module_t* btl, Endpoint* endpoint,
+                                                    void* base, std::size_t size,
                                                     std::uint32_t flags) noexcept;
-int deregister_memory(mca_btl_base_module_t* btl, mca_btl_base_registration_handle_t* handle) noexcept;
+int deregister_memory(mca_btl_base_module_t* btl,
+                      mca_btl_base_registration_handle_t* handle) noexcept;
 int progress() noexcept;
-int send_behind(mca_btl_base_module_t* btl, Endpoint* endpoint, std::uint8_t tag, const void* bytes, std::size_t length, Behind behind) noexcept;
+int send_behind(mca_btl_base_module_t* btl, Endpoint* endpoint, std::uint8_t tag, const void* bytes,
+                std::size_t length, Behind behind) noexcept;
 inline constexpr std::size_t chained_max_bytes = 256;
 
 }  // namespace overlap::ring

@@ -31,7 +31,8 @@ int component_register() noexcept {
 
 int component_open() noexcept {
   return guarded([]() -> int {
-    const SizeRow sizes[] = {OVERLAP_SIZE_ROW(mca_btl_base_descriptor_t), OVERLAP_SIZE_ROW(mca_rcache_base_registration_t)};
+    const SizeRow sizes[] = {OVERLAP_SIZE_ROW(mca_btl_base_descriptor_t),
+                             OVERLAP_SIZE_ROW(mca_rcache_base_registration_t)};
     if (!check_running_openmpi("btl/ring", sizes)) return OPAL_ERR_NOT_AVAILABLE;
     const int rc = check_tunables(self(), rows());
     // Here and not where a device was found: all ranks report, or none.
@@ -67,18 +68,23 @@ fabric::SoftOptions soft_options() {
   options.message_ns = tunables.soft_message;
   options.node = soft_node();
   // What one mpirun has started, spawned processes too, shares a device; other jobs do not, unless they are told to.
-  options.domain = tunables.soft_domain != nullptr && *tunables.soft_domain != 0 ? tunables.soft_domain
-                                                                                  : "job" + std::to_string(OPAL_PROC_MY_NAME.jobid >> 16U);
+  options.domain = tunables.soft_domain != nullptr && *tunables.soft_domain != 0
+                       ? tunables.soft_domain
+                       : "job" + std::to_string(OPAL_PROC_MY_NAME.jobid >> 16U);
   return options;
 }
 
 /// Is a component named in its framework's list, and not to keep it out?
 bool is_named(const char* list, std::string_view name) noexcept {
-  return list != nullptr && *list != '^' && std::string_view(list).find(name) != std::string_view::npos;
+  return list != nullptr && *list != '^' &&
+         std::string_view(list).find(name) != std::string_view::npos;
 }
 
 /// Has the user named this BTL, so that its absence has to be explained?
-bool asked_for() noexcept { return tunables.fabric != fabric_choice::auto_ || is_named(opal_btl_base_framework.framework_selection, "ring"); }
+bool asked_for() noexcept {
+  return tunables.fabric != fabric_choice::auto_ ||
+         is_named(opal_btl_base_framework.framework_selection, "ring");
+}
 
 /// Is pml/speculative asked for, or this site's default? It takes this BTL unasked. Others do not: an installation changes nothing for
 /// who does not use it.
@@ -87,7 +93,8 @@ bool speculative_in_use() noexcept {
   constexpr std::uint32_t priority_of_ob1 = 20;
   const int index = mca_base_var_find("ompi", "pml", "speculative", "priority");
   const std::uint32_t* priority = nullptr;
-  return index >= 0 && mca_base_var_get_value(index, &priority, nullptr, nullptr) == OPAL_SUCCESS && priority != nullptr && *priority > priority_of_ob1;
+  return index >= 0 && mca_base_var_get_value(index, &priority, nullptr, nullptr) == OPAL_SUCCESS &&
+         priority != nullptr && *priority > priority_of_ob1;
 }
 
 /// Open what the tunables ask for. @returns nullptr: there is none, and nobody has asked for it
@@ -105,7 +112,9 @@ std::unique_ptr<fabric::Device> open_fabric(Network& network) {
   if (fabric::find_verbs(options, why)) return fabric::open_verbs(options);
   if (asked_for()) {
     throw fabric::Error(fabric::Error::Kind::no_device,
-                        why + " (btl_ring_fabric is auto; soft, a software device for experiments on one host, is only used when it is asked for)");
+                        why +
+                            " (btl_ring_fabric is auto; soft, a software device for experiments on "
+                            "one host, is only used when it is asked for)");
   }
   return nullptr;
 }
@@ -120,15 +129,18 @@ mca_btl_base_module_t** component_init(int* count, bool, bool) noexcept {
     transport = new Transport(std::move(device), network);
     ring_module.base.btl_component = &mca_btl_ring_component;
     fill_module(ring_module.base, *transport);
-    if (publish(self(), transport->address_bytes()) != OPAL_SUCCESS) throw std::runtime_error("btl/ring cannot publish its address");
+    if (publish(self(), transport->address_bytes()) != OPAL_SUCCESS)
+      throw std::runtime_error("btl/ring cannot publish its address");
     // Open MPI frees the list.
-    auto** modules = static_cast<mca_btl_base_module_t**>(std::malloc(sizeof(mca_btl_base_module_t*)));
+    auto** modules =
+        static_cast<mca_btl_base_module_t**>(std::malloc(sizeof(mca_btl_base_module_t*)));
     if (modules == nullptr) throw std::bad_alloc();
     modules[0] = &ring_module.base;
     *count = 1;
     return modules;
   } catch (const std::exception& error) {
-    if (asked_for() || tunables.verbose >= 1) show_message(std::string("btl/ring is not used: ") + error.what() + ".");
+    if (asked_for() || tunables.verbose >= 1)
+      show_message(std::string("btl/ring is not used: ") + error.what() + ".");
   }
   withdraw_capability(&ring_module.base);
   delete transport;
@@ -145,24 +157,36 @@ std::span<const CounterRow> counter_rows() {
   static const CounterRow table[] = {
       {"ring_sent", "Messages sent through rings.", counter, &all_counters.ring_sent},
       {"ring_received", "Messages received through rings.", counter, &all_counters.ring_received},
-      {"channel_sent", "Messages sent through the send/receive channel.", counter, &all_counters.channel_sent},
-      {"channel_received", "Messages received through the send/receive channel.", counter, &all_counters.channel_received},
-      {"ring_full", "Messages sent through the channel because the peer's ring was full or they were too long.", counter, &all_counters.ring_full},
-      {"explicit_messages", "Messages that carried nothing but credits or the state of a ring.", counter, &all_counters.explicit_messages},
-      {"held_messages", "Messages of the channel that came before their turn.", counter, &all_counters.held_messages},
+      {"channel_sent", "Messages sent through the send/receive channel.", counter,
+       &all_counters.channel_sent},
+      {"channel_received", "Messages received through the send/receive channel.", counter,
+       &all_counters.channel_received},
+      {"ring_full",
+       "Messages sent through the channel because the peer's ring was full or they were too long.",
+       counter, &all_counters.ring_full},
+      {"explicit_messages", "Messages that carried nothing but credits or the state of a ring.",
+       counter, &all_counters.explicit_messages},
+      {"held_messages", "Messages of the channel that came before their turn.", counter,
+       &all_counters.held_messages},
       {"rings_opened", "Peers taken into the polling set.", counter, &all_counters.rings_opened},
-      {"rings_closed", "Peers that have left the polling set.", counter, &all_counters.rings_closed},
-      {"rings_declined", "Rings offered by peers and not taken.", counter, &all_counters.rings_declined},
-      {"frequent_buffers", "Send buffers that are used often.", level, &all_counters.frequent_buffers},
+      {"rings_closed", "Peers that have left the polling set.", counter,
+       &all_counters.rings_closed},
+      {"rings_declined", "Rings offered by peers and not taken.", counter,
+       &all_counters.rings_declined},
+      {"frequent_buffers", "Send buffers that are used often.", level,
+       &all_counters.frequent_buffers},
       {"in_place_sent", "Messages sent without copying.", counter, &all_counters.in_place_sent},
-      {"registrations", "Registrations of user memory that the cache did not have.", counter, &all_counters.registrations},
-      {"table_stops", "Times that the table of buffers has stopped growing.", counter, &all_counters.table_stops},
+      {"registrations", "Registrations of user memory that the cache did not have.", counter,
+       &all_counters.registrations},
+      {"table_stops", "Times that the table of buffers has stopped growing.", counter,
+       &all_counters.table_stops},
       {"chained_sent", "Messages posted behind a put or get.", counter, &all_counters.chained_sent},
       {"put_bytes", "Bytes written to peers.", counter, &all_counters.put_bytes},
       {"get_bytes", "Bytes read from peers.", counter, &all_counters.get_bytes},
       {"atomics", "Atomic operations.", counter, &all_counters.atomics},
       {"connections", "Connections made.", counter, &all_counters.connections},
-      {"memory_max_bytes", "Most memory registered at a time for rings and buffers.", high_watermark, &all_counters.memory_max_bytes},
+      {"memory_max_bytes", "Most memory registered at a time for rings and buffers.",
+       high_watermark, &all_counters.memory_max_bytes},
   };
   return table;
 }

@@ -16,10 +16,13 @@ std::string peer_name(const Endpoint& endpoint) {
 std::string limit_text() {
   rlimit limit{};
   getrlimit(RLIMIT_MEMLOCK, &limit);
-  if (limit.rlim_cur == RLIM_INFINITY) return "The limit on locked memory is not the reason; is memory itself short?";
+  if (limit.rlim_cur == RLIM_INFINITY)
+    return "The limit on locked memory is not the reason; is memory itself short?";
   return "The limit on locked memory is " + std::to_string(limit.rlim_cur / 1024) +
-         " KiB: raise it (ulimit -l unlimited; for all users a file in /etc/security/limits.d with \"* - memlock unlimited\"; for services "
-         "LimitMEMLOCK=infinity), or use smaller or fewer buffers (btl_ring_polling_set, btl_ring_ring_slots, btl_ring_receive_buffers).";
+         " KiB: raise it (ulimit -l unlimited; for all users a file in /etc/security/limits.d with "
+         "\"* - memlock unlimited\"; for services "
+         "LimitMEMLOCK=infinity), or use smaller or fewer buffers (btl_ring_polling_set, "
+         "btl_ring_ring_slots, btl_ring_receive_buffers).";
 }
 
 template <class Body>
@@ -36,7 +39,9 @@ void say(Body&& body) noexcept {
 }  // namespace
 
 void tell_lost(const Endpoint& endpoint, const std::string& why) noexcept {
-  say([&] { return "btl/ring: the connection to " + peer_name(endpoint) + " is lost: " + why + "."; });
+  say([&] {
+    return "btl/ring: the connection to " + peer_name(endpoint) + " is lost: " + why + ".";
+  });
 }
 
 void tell_registration_refused(std::size_t bytes) noexcept {
@@ -44,14 +49,17 @@ void tell_registration_refused(std::size_t bytes) noexcept {
   if (told || tunables.verbose < 1) return;
   told = true;
   const int error = errno;
-  opal_output(0, "btl/ring: registering %zu bytes was refused (%s); such messages are copied or sent in fragments instead. %s", bytes,
-              std::strerror(error), limit_text().c_str());
+  opal_output(0,
+              "btl/ring: registering %zu bytes was refused (%s); such messages are copied or sent "
+              "in fragments instead. %s",
+              bytes, std::strerror(error), limit_text().c_str());
 }
 
 void refuse_registration(const char* what, std::size_t bytes) noexcept {
   const int error = errno;
   say([&] {
-    return "btl/ring cannot register " + std::string(what) + " (" + std::to_string(bytes) + " bytes): " + std::strerror(error) + ". " + limit_text();
+    return "btl/ring cannot register " + std::string(what) + " (" + std::to_string(bytes) +
+           " bytes): " + std::strerror(error) + ". " + limit_text();
   });
   give_up();
 }

@@ -6,7 +6,8 @@
 namespace overlap::ring {
 
 bool Transport::note_use(const void* address, std::uint32_t bytes) noexcept {
-  if (!tunables.frequent || !tunables.rings || bytes < tunables.frequent_min) [[likely]] return false;
+  if (!tunables.frequent || !tunables.rings || bytes < tunables.frequent_min) [[likely]]
+    return false;
   if (uses_ == nullptr) {
     const int rc = guarded([this]() -> int {
       set_costs();
@@ -31,7 +32,8 @@ CachedRegistration* Transport::register_frequent(void* data, std::uint32_t bytes
 /// What registering, copying and looking up cost: as the tunables say (ring-calibrate prints them), or measured now, in about a
 /// millisecond.
 void Transport::set_costs() {
-  MeasuredCosts costs{tunables.cost_register, tunables.cost_register_page, tunables.cost_copy, tunables.cost_copy_kib, tunables.cost_lookup};
+  MeasuredCosts costs{tunables.cost_register, tunables.cost_register_page, tunables.cost_copy,
+                      tunables.cost_copy_kib, tunables.cost_lookup};
   if (tunables.cost_register == 0) {
     CachedRegistration* kept = nullptr;
     alignas(64) static std::array<std::byte, 256> probe;
@@ -43,8 +45,11 @@ void Transport::set_costs() {
   costs_.set_speculation(tunables.frequent_fraction);
   fill(costs_, costs);
   if (tunables.verbose >= 1) {
-    opal_output(0, "btl/ring: registering takes %u ns (%u ns for each page more), copying %u ns and %u ns/KiB, looking up %u ns",
-                costs.register_ns, costs.register_page_ns, costs.copy_ns, costs.copy_kib_ns, costs.lookup_ns);
+    opal_output(0,
+                "btl/ring: registering takes %u ns (%u ns for each page more), copying %u ns and "
+                "%u ns/KiB, looking up %u ns",
+                costs.register_ns, costs.register_page_ns, costs.copy_ns, costs.copy_kib_ns,
+                costs.lookup_ns);
   }
 }
 

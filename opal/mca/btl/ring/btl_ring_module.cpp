@@ -43,16 +43,20 @@ Fragment* Transport::take_fragment(std::uint32_t bytes, std::uint32_t flags) noe
 }
 
 void Transport::give_back(Fragment& fragment) noexcept {
-  std::vector<Fragment*>& spare = fragment.capacity_bytes == slot_payload_bytes() ? free_small_ : free_large_;
+  std::vector<Fragment*>& spare =
+      fragment.capacity_bytes == slot_payload_bytes() ? free_small_ : free_large_;
   guarded([&]() -> int {
     spare.push_back(&fragment);
     return OPAL_SUCCESS;
   });
 }
 
-mca_btl_base_descriptor_t* alloc(mca_btl_base_module_t*, Endpoint*, std::uint8_t, std::size_t size, std::uint32_t flags) noexcept {
+mca_btl_base_descriptor_t* alloc(mca_btl_base_module_t*, Endpoint*, std::uint8_t, std::size_t size,
+                                 std::uint32_t flags) noexcept {
   const Guard guard;
-  Fragment* fragment = size <= UINT32_MAX ? transport->take_fragment(static_cast<std::uint32_t>(size), flags) : nullptr;
+  Fragment* fragment = size <= UINT32_MAX
+                           ? transport->take_fragment(static_cast<std::uint32_t>(size), flags)
+                           : nullptr;
   return fragment != nullptr ? &fragment->base : nullptr;
 }
 
@@ -66,14 +70,17 @@ int free_descriptor(mca_btl_base_module_t*, mca_btl_base_descriptor_t* descripto
 }
 
 /// Contiguous data stays where it is: it is copied once, into the slot, or, when its buffer is used often, not at all.
-mca_btl_base_descriptor_t* prepare_src(mca_btl_base_module_t*, Endpoint*, opal_convertor_t* convertor, std::uint8_t, std::size_t reserve,
-                                       std::size_t* size, std::uint32_t flags) noexcept {
+mca_btl_base_descriptor_t* prepare_src(mca_btl_base_module_t*, Endpoint*,
+                                       opal_convertor_t* convertor, std::uint8_t,
+                                       std::size_t reserve, std::size_t* size,
+                                       std::uint32_t flags) noexcept {
   const Guard guard;
   const std::uint32_t most = transport->channel_payload_bytes();
   if (reserve >= most) return nullptr;
   *size = std::min<std::size_t>(*size, most - reserve);
   const bool contiguous = opal_convertor_need_buffers(convertor) == 0;
-  Fragment* fragment = transport->take_fragment(static_cast<std::uint32_t>(contiguous ? reserve : reserve + *size), flags);
+  Fragment* fragment = transport->take_fragment(
+      static_cast<std::uint32_t>(contiguous ? reserve : reserve + *size), flags);
   if (fragment == nullptr) return nullptr;
   fragment->segments[0].seg_len = reserve;
   if (!contiguous) {
@@ -103,7 +110,8 @@ mca_btl_base_descriptor_t* prepare_src(mca_btl_base_module_t*, Endpoint*, opal_c
 
 // --- Sends ---------------------------------------------------------------------------------------------------------------
 
-int send(mca_btl_base_module_t*, Endpoint* endpoint, mca_btl_base_descriptor_t* descriptor, mca_btl_base_tag_t tag) noexcept {
+int send(mca_btl_base_module_t*, Endpoint* endpoint, mca_btl_base_descriptor_t* descriptor,
+         mca_btl_base_tag_t tag) noexcept {
   const Guard guard;
   return guarded([&]() -> int {
     auto& fragment = *reinterpret_cast<Fragment*>(descriptor);
@@ -111,15 +119,18 @@ int send(mca_btl_base_module_t*, Endpoint* endpoint, mca_btl_base_descriptor_t* 
     fragment.tag = tag;
     if (endpoint->lost) return OPAL_ERR_UNREACH;
     if (endpoint->waiting.empty()) {
-      if (fragment.in_place != nullptr && transport->try_send_in_place(fragment)) return OPAL_SUCCESS;
+      if (fragment.in_place != nullptr && transport->try_send_in_place(fragment))
+        return OPAL_SUCCESS;
       if (transport->try_send(*endpoint, tag, pieces_of(fragment))) {
         if ((fragment.base.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK) != 0) {
-          transport->finish_later(fragment);  // not inside the call: the upper layer has not yet noted that it sent it
+          transport->finish_later(
+              fragment);  // not inside the call: the upper layer has not yet noted that it sent it
           return OPAL_SUCCESS;
         }
         if (fragment.in_place != nullptr) transport->release(*fragment.in_place);
         fragment.in_place = nullptr;
-        if ((fragment.base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0) transport->give_back(fragment);
+        if ((fragment.base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0)
+          transport->give_back(fragment);
         return 1;
       }
     }
@@ -128,12 +139,15 @@ int send(mca_btl_base_module_t*, Endpoint* endpoint, mca_btl_base_descriptor_t* 
   });
 }
 
-int sendi(mca_btl_base_module_t*, Endpoint* endpoint, opal_convertor_t* convertor, void* header, std::size_t header_size,
-          std::size_t payload_size, std::uint8_t, std::uint32_t flags, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t** descriptor) noexcept {
+int sendi(mca_btl_base_module_t*, Endpoint* endpoint, opal_convertor_t* convertor, void* header,
+          std::size_t header_size, std::size_t payload_size, std::uint8_t, std::uint32_t flags,
+          mca_btl_base_tag_t tag, mca_btl_base_descriptor_t** descriptor) noexcept {
   const Guard guard;
   const auto bytes = static_cast<std::uint32_t>(payload_size);
   const int rc = guarded([&]() -> int {
-    if (!endpoint->waiting.empty() || header_size + payload_size > transport->channel_payload_bytes()) return OPAL_ERR_OUT_OF_RESOURCE;
+    if (!endpoint->waiting.empty() ||
+        header_size + payload_size > transport->channel_payload_bytes())
+      return OPAL_ERR_OUT_OF_RESOURCE;
     Pieces pieces{header, static_cast<std::uint32_t>(header_size), nullptr, bytes, nullptr};
     if (payload_size > 0) {
       if (opal_convertor_need_buffers(convertor) != 0) {
@@ -141,21 +155,24 @@ int sendi(mca_btl_base_module_t*, Endpoint* endpoint, opal_convertor_t* converto
       } else {
         void* data = nullptr;
         opal_convertor_get_current_pointer(convertor, &data);
-        if (transport->note_use(data, bytes)) return OPAL_ERR_OUT_OF_RESOURCE;  // prepare_src sends it from where it lies
+        if (transport->note_use(data, bytes))
+          return OPAL_ERR_OUT_OF_RESOURCE;  // prepare_src sends it from where it lies
         pieces.second = data;
       }
     }
     return transport->try_send(*endpoint, tag, pieces) ? OPAL_SUCCESS : OPAL_ERR_OUT_OF_RESOURCE;
   });
   if (rc != OPAL_SUCCESS && descriptor != nullptr) {
-    *descriptor = alloc(&ring_module.base, endpoint, MCA_BTL_NO_ORDER, header_size + payload_size, flags);
+    *descriptor =
+        alloc(&ring_module.base, endpoint, MCA_BTL_NO_ORDER, header_size + payload_size, flags);
   }
   return rc;
 }
 
 // --- Peers ---------------------------------------------------------------------------------------------------------------
 
-int add_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t** procs, Endpoint** endpoints, opal_bitmap_t* reachable) noexcept {
+int add_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t** procs, Endpoint** endpoints,
+              opal_bitmap_t* reachable) noexcept {
   const Guard guard;
   return guarded([&]() -> int {
     for (std::size_t i = 0; i < count; ++i) {
@@ -169,7 +186,8 @@ int add_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t** procs, En
   });
 }
 
-int del_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t**, Endpoint** endpoints) noexcept {
+int del_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t**,
+              Endpoint** endpoints) noexcept {
   const Guard guard;
   transport->drop({endpoints, count});
   return OPAL_SUCCESS;
@@ -207,7 +225,8 @@ void fill_module(mca_btl_base_module_t& table, const Transport& made) {
   table.btl_bandwidth = able.bandwidth_mbytes_s;
   table.btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_RDMA | MCA_BTL_FLAGS_SEND_INPLACE;
   table.btl_registration_handle_size = sizeof(mca_btl_base_registration_handle_t);
-  table.btl_put_limit = table.btl_get_limit = std::min<std::uint64_t>(able.message_max_bytes, std::uint64_t{1} << 30U);
+  table.btl_put_limit = table.btl_get_limit =
+      std::min<std::uint64_t>(able.message_max_bytes, std::uint64_t{1} << 30U);
   table.btl_put_alignment = table.btl_get_alignment = 0;
   table.btl_get_local_registration_threshold = 0;
   table.btl_put_local_registration_threshold = able.inline_max_bytes;

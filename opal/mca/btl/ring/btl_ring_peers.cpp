@@ -17,10 +17,13 @@ struct Published {
 };
 static_assert(sizeof(Published) == 24);
 
-constexpr std::uint32_t round_to_lines(std::uint32_t bytes) noexcept { return (bytes + line_bytes - 1) / line_bytes * line_bytes; }
+constexpr std::uint32_t round_to_lines(std::uint32_t bytes) noexcept {
+  return (bytes + line_bytes - 1) / line_bytes * line_bytes;
+}
 
 SetPolicy policy() noexcept {
-  return tunables.polling_policy == polling_policy_choice::traffic ? SetPolicy::traffic : SetPolicy::first;
+  return tunables.polling_policy == polling_policy_choice::traffic ? SetPolicy::traffic
+                                                                   : SetPolicy::first;
 }
 
 PollOrder order() noexcept {
@@ -36,21 +39,28 @@ PollOrder order() noexcept {
 
 std::unique_ptr<std::byte[], void (*)(std::byte*)> allocate_lines(std::size_t bytes) {
   constexpr std::size_t page_bytes = 4096;
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(page_bytes, (bytes + page_bytes - 1) / page_bytes * page_bytes));
+  auto* memory = static_cast<std::byte*>(
+      std::aligned_alloc(page_bytes, (bytes + page_bytes - 1) / page_bytes * page_bytes));
   if (memory == nullptr) throw std::bad_alloc();
   std::memset(memory, 0, bytes);
   return {memory, [](std::byte* p) { std::free(p); }};
 }
 
 Transport::Transport(std::unique_ptr<fabric::Device> device, const Network& network)
-    : device_(std::move(device)), network_(network), slot_bytes_(round_to_lines(tunables.slot_bytes)),
-      channel_bytes_(round_to_lines(tunables.channel_bytes)), send_memory_(nullptr, [](std::byte*) {}), scratch_(nullptr, [](std::byte*) {}),
+    : device_(std::move(device)),
+      network_(network),
+      slot_bytes_(round_to_lines(tunables.slot_bytes)),
+      channel_bytes_(round_to_lines(tunables.channel_bytes)),
+      send_memory_(nullptr, [](std::byte*) {}),
+      scratch_(nullptr, [](std::byte*) {}),
       polling_(tunables.polling_set, policy(), order(), tunables.polling_review) {
   remove_stale_segments();
-  segment_ = std::make_unique<Segment>(
-      SegmentShape{tunables.polling_set + 1, tunables.ring_slots, slot_bytes_, tunables.receive_buffers, channel_bytes_});
+  segment_ = std::make_unique<Segment>(SegmentShape{tunables.polling_set + 1, tunables.ring_slots,
+                                                    slot_bytes_, tunables.receive_buffers,
+                                                    channel_bytes_});
   remove_at_end(segment_->path());
-  completions_ = device_->make_completion_queue(std::min(capabilities().completion_queue_max, completion_entries()));
+  completions_ = device_->make_completion_queue(
+      std::min(capabilities().completion_queue_max, completion_entries()));
   receives_ = device_->make_receive_queue(tunables.receive_buffers);
   mca_rcache_base_resources_t resources{};
   static char name[] = "ring";
@@ -60,7 +70,9 @@ Transport::Transport(std::unique_ptr<fabric::Device> device, const Network& netw
   resources.register_mem = cache_register;
   resources.deregister_mem = cache_deregister;
   cache_ = mca_rcache_base_module_create("grdma", this, &resources);
-  if (cache_ == nullptr) throw std::runtime_error("btl/ring: Open MPI's registration cache (rcache/grdma) is not available");
+  if (cache_ == nullptr)
+    throw std::runtime_error(
+        "btl/ring: Open MPI's registration cache (rcache/grdma) is not available");
 }
 
 /// Enough for every receive buffer and for the signalled requests of as many busy peers as the polling set has.
@@ -98,14 +110,18 @@ std::vector<std::byte> Transport::address_bytes() const {
 /// The endpoint of a process, made on first use. @returns nullptr when it does not run this BTL, or with another fabric
 Endpoint* Transport::endpoint(opal_proc_t& proc) {
   if (const auto found = by_proc_.find(&proc); found != by_proc_.end()) return found->second;
-  const std::vector<std::byte> bytes = lookup_published(&mca_btl_ring_component.btl_version, proc.proc_name);
+  const std::vector<std::byte> bytes =
+      lookup_published(&mca_btl_ring_component.btl_version, proc.proc_name);
   Published published;
   if (bytes.size() < sizeof published) return nullptr;
   std::memcpy(&published, bytes.data(), sizeof published);
-  if (published.version != layout_version || published.network != network_ || bytes.size() != sizeof published + published.address_bytes || published.address_bytes > fabric::address_max_bytes) {
+  if (published.version != layout_version || published.network != network_ ||
+      bytes.size() != sizeof published + published.address_bytes ||
+      published.address_bytes > fabric::address_max_bytes) {
     return nullptr;
   }
-  auto made = std::make_unique<Endpoint>(proc, static_cast<std::uint32_t>(endpoints_.size()), tunables.send_queue);
+  auto made = std::make_unique<Endpoint>(proc, static_cast<std::uint32_t>(endpoints_.size()),
+                                         tunables.send_queue);
   made->address.size_bytes = published.address_bytes;
   std::memcpy(made->address.bytes.data(), bytes.data() + sizeof published, published.address_bytes);
   endpoints_.push_back(std::move(made));
@@ -148,7 +164,8 @@ void Transport::drop(std::span<Endpoint* const> peers) noexcept {
 
 void Transport::count_memory(std::int64_t bytes) noexcept {
   memory_bytes_ += bytes;
-  counters().memory_max_bytes = std::max(counters().memory_max_bytes, static_cast<std::uint64_t>(memory_bytes_));
+  counters().memory_max_bytes =
+      std::max(counters().memory_max_bytes, static_cast<std::uint64_t>(memory_bytes_));
 }
 
 }  // namespace overlap::ring

@@ -6,9 +6,10 @@ namespace {
 
 constexpr std::uint32_t scratch_entries = 64;
 
-BulkOperation* make_operation(Endpoint* endpoint, fabric::Opcode opcode, std::uint64_t remote_address,
-                              const mca_btl_base_registration_handle_t* remote_handle, mca_btl_base_rdma_completion_fn_t done, void* context,
-                              void* data) {
+BulkOperation* make_operation(Endpoint* endpoint, fabric::Opcode opcode,
+                              std::uint64_t remote_address,
+                              const mca_btl_base_registration_handle_t* remote_handle,
+                              mca_btl_base_rdma_completion_fn_t done, void* context, void* data) {
   auto* operation = new BulkOperation;
   operation->endpoint = endpoint;
   operation->request.opcode = opcode;
@@ -22,10 +23,12 @@ BulkOperation* make_operation(Endpoint* endpoint, fabric::Opcode opcode, std::ui
   return operation;
 }
 
-void set_local(BulkOperation& operation, void* address, std::size_t bytes, mca_btl_base_registration_handle_t* handle) noexcept {
+void set_local(BulkOperation& operation, void* address, std::size_t bytes,
+               mca_btl_base_registration_handle_t* handle) noexcept {
   operation.local_address = address;
   operation.local_handle = handle;
-  operation.request.gather[0] = {address, static_cast<std::uint32_t>(bytes), handle != nullptr ? handle->local_key : 0};
+  operation.request.gather[0] = {address, static_cast<std::uint32_t>(bytes),
+                                 handle != nullptr ? handle->local_key : 0};
 }
 
 }  // namespace
@@ -55,21 +58,24 @@ bool Transport::try_post_bulk(BulkOperation& operation) {
     const std::size_t bytes = operation.message.size();
     if (bytes <= capabilities().inline_max_bytes) {
       operation.request.inline_data = true;
-      operation.request.gather[0] = {operation.message.data(), static_cast<std::uint32_t>(bytes), 0};
+      operation.request.gather[0] = {operation.message.data(), static_cast<std::uint32_t>(bytes),
+                                     0};
     } else {
       if (free_send_buffers_.empty() && !make_send_buffers()) return false;
       operation.send_buffer = static_cast<std::int32_t>(free_send_buffers_.back());
       free_send_buffers_.pop_back();
       std::byte* const buffer = send_buffer(static_cast<std::uint32_t>(operation.send_buffer));
       std::memcpy(buffer, operation.message.data(), bytes);
-      operation.request.gather[0] = {buffer, static_cast<std::uint32_t>(bytes), send_region_.local_key};
+      operation.request.gather[0] = {buffer, static_cast<std::uint32_t>(bytes),
+                                     send_region_.local_key};
     }
   } else if (operation.local_address == nullptr && operation.done != nullptr) {
     if (scratch_ == nullptr) make_scratch();
     if (free_scratch_.empty()) return false;
     operation.scratch = static_cast<std::int32_t>(free_scratch_.back());
     free_scratch_.pop_back();
-    operation.request.gather[0] = {scratch_.get() + operation.scratch * 8, 8, scratch_region_.local_key};
+    operation.request.gather[0] = {scratch_.get() + operation.scratch * 8, 8,
+                                   scratch_region_.local_key};
   }
   operation.request.id = make_id(IdKind::bulk, &operation);
   post(connection, operation.request);
@@ -78,8 +84,9 @@ bool Transport::try_post_bulk(BulkOperation& operation) {
 
 void Transport::make_scratch() {
   scratch_ = allocate_lines(std::size_t{scratch_entries} * 8);
-  if (device_->register_memory(scratch_.get(), std::size_t{scratch_entries} * 8, fabric::access::local_write, {}, scratch_region_) !=
-      fabric::Status::done) {
+  if (device_->register_memory(scratch_.get(), std::size_t{scratch_entries} * 8,
+                               fabric::access::local_write, {},
+                               scratch_region_) != fabric::Status::done) {
     refuse_registration("the results of atomic operations", std::size_t{scratch_entries} * 8);
   }
   for (std::uint32_t i = 0; i < scratch_entries; ++i) free_scratch_.push_back(i);
@@ -87,12 +94,15 @@ void Transport::make_scratch() {
 
 void Transport::bulk_completed(BulkOperation& operation, const fabric::Completion& completion) {
   const bool ok = completion.status == fabric::CompletionStatus::success;
-  if (operation.send_buffer >= 0) free_send_buffers_.push_back(static_cast<std::uint32_t>(operation.send_buffer));
-  if (operation.scratch >= 0) free_scratch_.push_back(static_cast<std::uint32_t>(operation.scratch));
+  if (operation.send_buffer >= 0)
+    free_send_buffers_.push_back(static_cast<std::uint32_t>(operation.send_buffer));
+  if (operation.scratch >= 0)
+    free_scratch_.push_back(static_cast<std::uint32_t>(operation.scratch));
   const std::unique_ptr<BulkOperation> owner(&operation);
   if (operation.target != nullptr) release(*operation.target);
   if (operation.done == nullptr) return;
-  operation.done(&ring_module.base, operation.endpoint, operation.local_address, operation.local_handle, operation.context, operation.data,
+  operation.done(&ring_module.base, operation.endpoint, operation.local_address,
+                 operation.local_handle, operation.context, operation.data,
                  ok ? OPAL_SUCCESS : OPAL_ERROR);
 }
 
@@ -114,9 +124,11 @@ void Transport::fail_bulk(Endpoint& endpoint) noexcept {
 }
 
 /// Chained completion: behind puts by the order of the queue pair, behind gets by a fence (architecture.md rule 5).
-int Transport::send_behind(Endpoint& endpoint, mca_btl_base_tag_t tag, std::span<const std::byte> bytes, Behind behind) {
+int Transport::send_behind(Endpoint& endpoint, mca_btl_base_tag_t tag,
+                           std::span<const std::byte> bytes, Behind behind) {
   auto operation = std::make_unique<BulkOperation>();
-  const MessageHeader header = endpoint.stream.unordered_header(tag, static_cast<std::uint32_t>(bytes.size()));
+  const MessageHeader header =
+      endpoint.stream.unordered_header(tag, static_cast<std::uint32_t>(bytes.size()));
   operation->message.resize(sizeof header + bytes.size());
   std::memcpy(operation->message.data(), &header, sizeof header);
   std::memcpy(operation->message.data() + sizeof header, bytes.data(), bytes.size());
@@ -129,17 +141,22 @@ int Transport::send_behind(Endpoint& endpoint, mca_btl_base_tag_t tag, std::span
   return start(operation.release());
 }
 
-CachedRegistration* Transport::register_cached(void* base, std::size_t bytes, std::uint32_t access) {
+CachedRegistration* Transport::register_cached(void* base, std::size_t bytes,
+                                               std::uint32_t access) {
   mca_rcache_base_registration_t* found = nullptr;
-  const int rc = cache_->rcache_register(cache_, base, bytes, 0, static_cast<std::int32_t>(access), &found);
+  const int rc =
+      cache_->rcache_register(cache_, base, bytes, 0, static_cast<std::int32_t>(access), &found);
   return rc == OPAL_SUCCESS ? reinterpret_cast<CachedRegistration*>(found) : nullptr;
 }
 
-void Transport::release(CachedRegistration& registration) noexcept { cache_->rcache_deregister(cache_, &registration.base); }
+void Transport::release(CachedRegistration& registration) noexcept {
+  cache_->rcache_deregister(cache_, &registration.base);
+}
 
 // --- The cache's way to the device -------------------------------------------------------------------------------------
 
-int cache_register(void*, void* base, std::size_t size, mca_rcache_base_registration_t* entry) noexcept {
+int cache_register(void*, void* base, std::size_t size,
+                   mca_rcache_base_registration_t* entry) noexcept {
   auto& registration = *reinterpret_cast<CachedRegistration*>(entry);
   const auto flags = static_cast<unsigned>(entry->access_flags);
   unsigned rights = fabric::access::local_write;
@@ -149,8 +166,10 @@ int cache_register(void*, void* base, std::size_t size, mca_rcache_base_registra
   fabric::Device& device = transport->device();
   fabric::Status status = device.register_memory(base, size, rights, {}, registration.region);
   // Memory that may only be read can be sent from, not received into.
-  if (status == fabric::Status::refused && (flags & (MCA_RCACHE_ACCESS_LOCAL_WRITE | MCA_RCACHE_ACCESS_REMOTE_WRITE)) == 0) {
-    status = device.register_memory(base, size, rights & fabric::access::remote_read, {}, registration.region);
+  if (status == fabric::Status::refused &&
+      (flags & (MCA_RCACHE_ACCESS_LOCAL_WRITE | MCA_RCACHE_ACCESS_REMOTE_WRITE)) == 0) {
+    status = device.register_memory(base, size, rights & fabric::access::remote_read, {},
+                                    registration.region);
   }
   if (status != fabric::Status::done) {
     tell_registration_refused(size);
@@ -162,18 +181,21 @@ int cache_register(void*, void* base, std::size_t size, mca_rcache_base_registra
 }
 
 int cache_deregister(void*, mca_rcache_base_registration_t* entry) noexcept {
-  if (transport != nullptr) transport->device().deregister_memory(reinterpret_cast<CachedRegistration*>(entry)->region);
+  if (transport != nullptr)
+    transport->device().deregister_memory(reinterpret_cast<CachedRegistration*>(entry)->region);
   return OPAL_SUCCESS;
 }
 
 // --- Module functions --------------------------------------------------------------------------------------------------
 
-int put(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
-        mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int, int,
+int put(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address,
+        std::uint64_t remote_address, mca_btl_base_registration_handle_t* local_handle,
+        mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int, int,
         mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept {
   const Guard guard;
   return guarded([&]() -> int {
-    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::write, remote_address, remote_handle, done, context, data);
+    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::write, remote_address,
+                                              remote_handle, done, context, data);
     set_local(*operation, local_address, size, local_handle);
     operation->request.inline_data = local_handle == nullptr;
     counters().put_bytes += size;
@@ -181,39 +203,49 @@ int put(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address, std::ui
   });
 }
 
-int get(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
-        mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int, int,
+int get(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address,
+        std::uint64_t remote_address, mca_btl_base_registration_handle_t* local_handle,
+        mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int, int,
         mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept {
   const Guard guard;
   return guarded([&]() -> int {
-    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::read, remote_address, remote_handle, done, context, data);
+    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::read, remote_address,
+                                              remote_handle, done, context, data);
     set_local(*operation, local_address, size, local_handle);
     counters().get_bytes += size;
     return transport->start(operation);
   });
 }
 
-int atomic_op(mca_btl_base_module_t*, Endpoint* endpoint, std::uint64_t remote_address, mca_btl_base_registration_handle_t* remote_handle,
-              mca_btl_base_atomic_op_t op, std::uint64_t operand, int flags, int, mca_btl_base_rdma_completion_fn_t done, void* context,
-              void* data) noexcept {
-  if (op != MCA_BTL_ATOMIC_ADD || (flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0 || remote_address % 8 != 0) return OPAL_ERR_NOT_AVAILABLE;
+int atomic_op(mca_btl_base_module_t*, Endpoint* endpoint, std::uint64_t remote_address,
+              mca_btl_base_registration_handle_t* remote_handle, mca_btl_base_atomic_op_t op,
+              std::uint64_t operand, int flags, int, mca_btl_base_rdma_completion_fn_t done,
+              void* context, void* data) noexcept {
+  if (op != MCA_BTL_ATOMIC_ADD || (flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0 ||
+      remote_address % 8 != 0)
+    return OPAL_ERR_NOT_AVAILABLE;
   const Guard guard;
   return guarded([&]() -> int {
-    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::fetch_add, remote_address, remote_handle, done, context, data);
+    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::fetch_add, remote_address,
+                                              remote_handle, done, context, data);
     operation->request.operand = operand;
     ++counters().atomics;
     return transport->start(operation);
   });
 }
 
-int atomic_fetch(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
-                 mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle,
-                 mca_btl_base_atomic_op_t op, std::uint64_t operand, int flags, int, mca_btl_base_rdma_completion_fn_t done, void* context,
-                 void* data) noexcept {
-  if (op != MCA_BTL_ATOMIC_ADD || (flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0 || remote_address % 8 != 0) return OPAL_ERR_NOT_AVAILABLE;
+int atomic_fetch(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address,
+                 std::uint64_t remote_address, mca_btl_base_registration_handle_t* local_handle,
+                 mca_btl_base_registration_handle_t* remote_handle, mca_btl_base_atomic_op_t op,
+                 std::uint64_t operand, int flags, int, mca_btl_base_rdma_completion_fn_t done,
+                 void* context, void* data) noexcept {
+  if (op != MCA_BTL_ATOMIC_ADD || (flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0 ||
+      remote_address % 8 != 0)
+    return OPAL_ERR_NOT_AVAILABLE;
   const Guard guard;
   return guarded([&]() -> int {
-    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::fetch_add, remote_address, remote_handle, done, context, data);
+    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::fetch_add, remote_address,
+                                              remote_handle, done, context, data);
     set_local(*operation, local_address, 8, local_handle);
     operation->request.operand = operand;
     ++counters().atomics;
@@ -221,23 +253,28 @@ int atomic_fetch(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address
   });
 }
 
-int atomic_compare_swap(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address, std::uint64_t remote_address,
-                        mca_btl_base_registration_handle_t* local_handle, mca_btl_base_registration_handle_t* remote_handle,
-                        std::uint64_t compare, std::uint64_t value, int flags, int, mca_btl_base_rdma_completion_fn_t done, void* context,
-                        void* data) noexcept {
-  if ((flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0 || remote_address % 8 != 0) return OPAL_ERR_NOT_AVAILABLE;
+int atomic_compare_swap(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address,
+                        std::uint64_t remote_address,
+                        mca_btl_base_registration_handle_t* local_handle,
+                        mca_btl_base_registration_handle_t* remote_handle, std::uint64_t compare,
+                        std::uint64_t value, int flags, int, mca_btl_base_rdma_completion_fn_t done,
+                        void* context, void* data) noexcept {
+  if ((flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0 || remote_address % 8 != 0)
+    return OPAL_ERR_NOT_AVAILABLE;
   const Guard guard;
   return guarded([&]() -> int {
     // osc/rdma of 4.1 passes no handle for memory that it has mapped itself. The device does it nevertheless: a processor's atomics and
     // the device's need not be atomic to each other.
     CachedRegistration* target = nullptr;
     if (remote_handle == nullptr) {
-      target = transport->register_cached(reinterpret_cast<void*>(remote_address), sizeof value, MCA_BTL_REG_FLAG_ACCESS_ANY);
+      target = transport->register_cached(reinterpret_cast<void*>(remote_address), sizeof value,
+                                          MCA_BTL_REG_FLAG_ACCESS_ANY);
       if (target == nullptr) return OPAL_ERR_NOT_AVAILABLE;
       remote_handle = &target->handle;
       endpoint = transport->endpoint(*opal_proc_local_get());
     }
-    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::compare_swap, remote_address, remote_handle, done, context, data);
+    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::compare_swap,
+                                              remote_address, remote_handle, done, context, data);
     set_local(*operation, local_address, 8, local_handle);
     operation->target = target;
     operation->request.compare = compare;
@@ -247,7 +284,9 @@ int atomic_compare_swap(mca_btl_base_module_t*, Endpoint* endpoint, void* local_
   });
 }
 
-mca_btl_base_registration_handle_t* register_memory(mca_btl_base_module_t*, Endpoint*, void* base, std::size_t size, std::uint32_t flags) noexcept {
+mca_btl_base_registration_handle_t* register_memory(mca_btl_base_module_t*, Endpoint*, void* base,
+                                                    std::size_t size,
+                                                    std::uint32_t flags) noexcept {
   const Guard guard;
   CachedRegistration* registration = nullptr;
   guarded([&]() -> int {
@@ -259,14 +298,19 @@ mca_btl_base_registration_handle_t* register_memory(mca_btl_base_module_t*, Endp
 
 int deregister_memory(mca_btl_base_module_t*, mca_btl_base_registration_handle_t* handle) noexcept {
   const Guard guard;
-  auto* registration = reinterpret_cast<CachedRegistration*>(reinterpret_cast<char*>(handle) - offsetof(CachedRegistration, handle));
+  auto* registration = reinterpret_cast<CachedRegistration*>(reinterpret_cast<char*>(handle) -
+                                                             offsetof(CachedRegistration, handle));
   transport->release(*registration);
   return OPAL_SUCCESS;
 }
 
-int send_behind(mca_btl_base_module_t*, Endpoint* endpoint, std::uint8_t tag, const void* bytes, std::size_t length, Behind behind) noexcept {
+int send_behind(mca_btl_base_module_t*, Endpoint* endpoint, std::uint8_t tag, const void* bytes,
+                std::size_t length, Behind behind) noexcept {
   const Guard guard;
-  return guarded([&]() -> int { return transport->send_behind(*endpoint, tag, {static_cast<const std::byte*>(bytes), length}, behind); });
+  return guarded([&]() -> int {
+    return transport->send_behind(*endpoint, tag, {static_cast<const std::byte*>(bytes), length},
+                                  behind);
+  });
 }
 
 }  // namespace overlap::ring

@@ -25,22 +25,29 @@ void Transport::deliver(Endpoint& endpoint, const MessageHeader& header, const s
 /// Credits, and rings that have come to their end.
 void Transport::accept_message(Endpoint& endpoint, const MessageHeader& header, Channel channel) {
   const Noted noted = endpoint.stream.accept(header, channel);
-  if (noted.fault != nullptr) [[unlikely]] refuse_message(endpoint, noted.fault);
-  if (noted.send_ring_ended) [[unlikely]] end_outgoing(endpoint);
-  if (noted.receive_ring_ended) [[unlikely]] end_incoming(endpoint);
-  if (endpoint.stream.wants_explicit()) [[unlikely]] mark_busy(endpoint);
+  if (noted.fault != nullptr) [[unlikely]]
+    refuse_message(endpoint, noted.fault);
+  if (noted.send_ring_ended) [[unlikely]]
+    end_outgoing(endpoint);
+  if (noted.receive_ring_ended) [[unlikely]]
+    end_incoming(endpoint);
+  if (endpoint.stream.wants_explicit()) [[unlikely]]
+    mark_busy(endpoint);
 }
 
 int Transport::take_from_ring(Endpoint& endpoint) {
   int taken = 0;
   Arrival arrival;
   // A callback may end up here again, or end the ring: look at everything anew.
-  while (endpoint.in != nullptr && taken < static_cast<int>(messages_per_visit) && endpoint.in->ring.peek(arrival)) {
+  while (endpoint.in != nullptr && taken < static_cast<int>(messages_per_visit) &&
+         endpoint.in->ring.peek(arrival)) {
     if (!endpoint.stream.is_next(arrival.header)) {
-      if (endpoint.stream.is_past(arrival.header)) [[unlikely]] refuse_message(endpoint, repeated);
+      if (endpoint.stream.is_past(arrival.header)) [[unlikely]]
+        refuse_message(endpoint, repeated);
       break;
     }
-    if (const char* fault = find_fault(arrival.header, slot_payload_bytes())) [[unlikely]] refuse_message(endpoint, fault);
+    if (const char* fault = find_fault(arrival.header, slot_payload_bytes())) [[unlikely]]
+      refuse_message(endpoint, fault);
     IncomingRing& in = *endpoint.in;
     in.ring.advance();
     accept_message(endpoint, arrival.header, Channel::ring);
@@ -49,10 +56,12 @@ int Transport::take_from_ring(Endpoint& endpoint) {
     ++taken;
     note_traffic(endpoint, Channel::ring);
     in.ring.free(arrival.slot);
-    if (endpoint.stream.ring_state() == RingState::none) end_incoming(endpoint);  // put off until this slot was free
+    if (endpoint.stream.ring_state() == RingState::none)
+      end_incoming(endpoint);  // put off until this slot was free
     if (!endpoint.held.empty()) take_held(endpoint);
   }
-  if (taken > 0 && endpoint.stream.wants_explicit()) [[unlikely]] mark_busy(endpoint);
+  if (taken > 0 && endpoint.stream.wants_explicit()) [[unlikely]]
+    mark_busy(endpoint);
   return taken;
 }
 
@@ -71,8 +80,10 @@ void Transport::on_channel_message(Endpoint& endpoint, std::uint32_t buffer, std
   MessageHeader header;
   std::byte* const memory = segment_->buffer(buffer);
   std::memcpy(&header, memory, sizeof header);
-  if (bytes < sizeof header || bytes != sizeof header + header.size_bytes) refuse_message(endpoint, "its length is not what its header says");
-  if (const char* fault = find_fault(header, channel_payload_bytes())) refuse_message(endpoint, fault);
+  if (bytes < sizeof header || bytes != sizeof header + header.size_bytes)
+    refuse_message(endpoint, "its length is not what its header says");
+  if (const char* fault = find_fault(header, channel_payload_bytes()))
+    refuse_message(endpoint, fault);
   ++counters().channel_received;
   if (!endpoint.stream.is_next(header)) {
     if (endpoint.stream.is_past(header)) refuse_message(endpoint, repeated);
@@ -91,16 +102,20 @@ void Transport::on_channel_message(Endpoint& endpoint, std::uint32_t buffer, std
 void Transport::repost(std::uint32_t buffer) {
   std::byte* const memory = segment_->buffer(buffer);
   std::memset(memory, 0, sizeof(MessageHeader));  // empty, for those who look at the segment
-  const fabric::Status status = receives_->post(make_id(IdKind::receive, buffer), memory, channel_bytes_, receive_region_.local_key);
+  const fabric::Status status = receives_->post(make_id(IdKind::receive, buffer), memory,
+                                                channel_bytes_, receive_region_.local_key);
   // A broken device has reported that; its buffers are of no more use.
-  if (status != fabric::Status::done && status != fabric::Status::broken) refuse_registration("a receive buffer", channel_bytes_);
+  if (status != fabric::Status::done && status != fabric::Status::broken)
+    refuse_registration("a receive buffer", channel_bytes_);
 }
 
 void Transport::make_receive_buffers() {
   if (receive_region_.provider != nullptr) return;
   const std::size_t bytes = std::size_t{tunables.receive_buffers} * channel_bytes_;
   std::byte* const memory = segment_->buffer(0);
-  if (device_->register_memory(memory, bytes, fabric::access::local_write, segment_->backing(memory), receive_region_) != fabric::Status::done) {
+  if (device_->register_memory(memory, bytes, fabric::access::local_write,
+                               segment_->backing(memory),
+                               receive_region_) != fabric::Status::done) {
     refuse_registration("the receive buffers of the send/receive channel", bytes);
   }
   count_memory(static_cast<std::int64_t>(bytes));
@@ -124,14 +139,17 @@ void Transport::on_completion(const fabric::Completion& completion) {
   if (found != by_queue_pair_.end()) {
     Connection& connection = *found->second;
     connection.account.completed();
-    if (!connection.endpoint.retired.empty()) [[unlikely]] forget_retired(connection.endpoint, false);
+    if (!connection.endpoint.retired.empty()) [[unlikely]]
+      forget_retired(connection.endpoint, false);
   }
   switch (kind_of_id(completion.id)) {
     case IdKind::ring_write:
     case IdKind::receive: break;
     case IdKind::channel_send: free_send_buffers_.push_back(index_of_id(completion.id)); break;
     case IdKind::in_place: finish(object_of_id<Fragment>(completion.id), OPAL_SUCCESS); break;
-    case IdKind::bulk: bulk_completed(object_of_id<BulkOperation>(completion.id), completion); break;
+    case IdKind::bulk:
+      bulk_completed(object_of_id<BulkOperation>(completion.id), completion);
+      break;
   }
 }
 
@@ -150,7 +168,9 @@ void Transport::on_failure(const fabric::Completion& completion) {
     case IdKind::receive: repost(index_of_id(completion.id)); return;
     case IdKind::channel_send: free_send_buffers_.push_back(index_of_id(completion.id)); return;
     case IdKind::in_place: finish(object_of_id<Fragment>(completion.id), OPAL_ERROR); return;
-    case IdKind::bulk: bulk_completed(object_of_id<BulkOperation>(completion.id), completion); return;
+    case IdKind::bulk:
+      bulk_completed(object_of_id<BulkOperation>(completion.id), completion);
+      return;
   }
 }
 
@@ -194,10 +214,13 @@ int Transport::serve_busy() {
     endpoint.listed = false;
     flush_waiting(endpoint);
     flush_bulk(endpoint);
-    if (endpoint.waiting.empty() && endpoint.stream.wants_explicit() && try_send_control(endpoint, {.kind = control_kind::credits_only})) {
+    if (endpoint.waiting.empty() && endpoint.stream.wants_explicit() &&
+        try_send_control(endpoint, {.kind = control_kind::credits_only})) {
       ++counters().explicit_messages;
     }
-    if (!endpoint.lost && (!endpoint.waiting.empty() || !endpoint.bulk_waiting.empty() || endpoint.stream.wants_explicit())) mark_busy(endpoint);
+    if (!endpoint.lost && (!endpoint.waiting.empty() || !endpoint.bulk_waiting.empty() ||
+                           endpoint.stream.wants_explicit()))
+      mark_busy(endpoint);
   }
   return count;
 }
@@ -205,8 +228,10 @@ int Transport::serve_busy() {
 int Transport::progress() {
   int count = poll_rings();
   count += poll_completions();
-  if (!busy_.empty() || !done_.empty()) [[unlikely]] count += serve_busy();
-  if (++calls_to_events_ >= (connecting_ > 0 ? calls_between_events_connecting : calls_between_events)) [[unlikely]] {
+  if (!busy_.empty() || !done_.empty()) [[unlikely]]
+    count += serve_busy();
+  if (++calls_to_events_ >=
+      (connecting_ > 0 ? calls_between_events_connecting : calls_between_events)) [[unlikely]] {
     calls_to_events_ = 0;
     const auto now = std::chrono::steady_clock::now();
     if (connecting_ > 0 || now - last_events_ >= time_between_events) {

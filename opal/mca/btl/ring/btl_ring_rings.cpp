@@ -13,7 +13,9 @@ void Transport::note_traffic(Endpoint& endpoint, Channel channel) {
     mark_busy(leaving);
   }
   if (change.add != PollingSet::none) [[unlikely]] {
-    Endpoint* newcomer = endpoints_[change.add].get();  // the set knows peers by number, also those that were given up
+    Endpoint* newcomer =
+        endpoints_[change.add]
+            .get();  // the set knows peers by number, also those that were given up
     if (newcomer == nullptr || !open_incoming(*newcomer)) polling_.refused(change.add);
   }
 }
@@ -26,8 +28,9 @@ bool Transport::open_incoming(Endpoint& endpoint) {
   std::byte* const memory = segment_->ring(area);
   const std::size_t bytes = std::size_t{tunables.ring_slots} * slot_bytes_;
   fabric::MemoryRegion region;
-  if (device_->register_memory(memory, bytes, fabric::access::local_write | fabric::access::remote_write, segment_->backing(memory), region) !=
-      fabric::Status::done) {
+  if (device_->register_memory(memory, bytes,
+                               fabric::access::local_write | fabric::access::remote_write,
+                               segment_->backing(memory), region) != fabric::Status::done) {
     return false;  // no fault: the channel takes everything
   }
   const ControlBody body{.kind = control_kind::ring_open,
@@ -35,7 +38,8 @@ bool Transport::open_incoming(Endpoint& endpoint) {
                          .slot_bytes = slot_bytes_,
                          .remote_key = region.remote_key,
                          .address = reinterpret_cast<std::uintptr_t>(memory)};
-  endpoint.in = std::make_unique<IncomingRing>(IncomingRing{area, region, ReceiveRing(memory, tunables.ring_slots, slot_bytes_)});
+  endpoint.in = std::make_unique<IncomingRing>(
+      IncomingRing{area, region, ReceiveRing(memory, tunables.ring_slots, slot_bytes_)});
   if (!try_send_control(endpoint, body)) {  // no room now
     device_->deregister_memory(endpoint.in->region);
     endpoint.in.reset();
@@ -71,7 +75,8 @@ void Transport::open_outgoing(Endpoint& endpoint, const ControlBody& body) {
   const std::size_t bytes = std::size_t{body.slots} * body.slot_bytes;
   fabric::MemoryRegion region;
   auto memory = allocate_lines(bytes);
-  if (outgoing_rings_ >= tunables.polling_set || body.slot_bytes != slot_bytes_ || endpoint.out != nullptr ||
+  if (outgoing_rings_ >= tunables.polling_set || body.slot_bytes != slot_bytes_ ||
+      endpoint.out != nullptr ||
       device_->register_memory(memory.get(), bytes, 0, {}, region) != fabric::Status::done) {
     // Nothing comes through it. When this does not get through either, it stays unused.
     static_cast<void>(try_send_control(endpoint, {.kind = control_kind::ring_declined}));
@@ -79,7 +84,8 @@ void Transport::open_outgoing(Endpoint& endpoint, const ControlBody& body) {
     return;
   }
   std::byte* const base = memory.get();
-  endpoint.out.reset(new OutgoingRing{std::move(memory), region, SendRing(base, body.slots, body.slot_bytes), {}});
+  endpoint.out.reset(
+      new OutgoingRing{std::move(memory), region, SendRing(base, body.slots, body.slot_bytes), {}});
   endpoint.out->requests.resize(body.slots);
   for (std::uint32_t i = 0; i < body.slots; ++i) {
     fabric::WorkRequest& request = endpoint.out->requests[i];

@@ -19,8 +19,9 @@ void Pieces::copy_to(std::byte* out) const noexcept {
 Pieces pieces_of(const Fragment& fragment) noexcept {
   const auto& [header, data] = fragment.segments;
   const bool two = fragment.base.des_segment_count > 1;
-  return {header.seg_addr.pval, static_cast<std::uint32_t>(header.seg_len), two ? data.seg_addr.pval : nullptr,
-          two ? static_cast<std::uint32_t>(data.seg_len) : 0, nullptr};
+  return {header.seg_addr.pval, static_cast<std::uint32_t>(header.seg_len),
+          two ? data.seg_addr.pval : nullptr, two ? static_cast<std::uint32_t>(data.seg_len) : 0,
+          nullptr};
 }
 
 /// Post a request for which the account has room.
@@ -33,7 +34,8 @@ void Transport::post(Connection& connection, const fabric::WorkRequest& request)
   }
   // The account keeps the queue from overflowing, so this is a failed connection; its event or completions say why.
   connection.endpoint.lost = true;
-  if (status != fabric::Status::broken) report_lost(connection.endpoint, "the device refused a work request");
+  if (status != fabric::Status::broken)
+    report_lost(connection.endpoint, "the device refused a work request");
 }
 
 bool Transport::try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
@@ -55,7 +57,8 @@ void Transport::post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Piec
   OutgoingRing& out = *endpoint.out;
   const std::uint32_t slot = out.ring.head_slot();
   pieces.copy_to(out.ring.slot(slot) + sizeof(MessageHeader));
-  const Sealed sealed = out.ring.seal(endpoint.stream.next_header(tag, pieces.bytes(), Channel::ring));
+  const Sealed sealed =
+      out.ring.seal(endpoint.stream.next_header(tag, pieces.bytes(), Channel::ring));
   fabric::WorkRequest& request = out.requests[slot];
   request.gather[0].bytes = sealed.wire_bytes;
   request.inline_data = sealed.wire_bytes <= capabilities().inline_max_bytes;
@@ -69,14 +72,16 @@ bool Transport::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, con
   const std::uint32_t index = free_send_buffers_.back();
   free_send_buffers_.pop_back();
   std::byte* const buffer = send_buffer(index);
-  const MessageHeader header = endpoint.stream.next_header(tag, pieces.bytes(), Channel::send_receive);
+  const MessageHeader header =
+      endpoint.stream.next_header(tag, pieces.bytes(), Channel::send_receive);
   std::memcpy(buffer, &header, sizeof header);
   pieces.copy_to(buffer + sizeof header);
   fabric::WorkRequest request;
   request.id = make_id(IdKind::channel_send, index);
   request.opcode = fabric::Opcode::send;
   request.gather_count = 1;
-  request.gather[0] = {buffer, static_cast<std::uint32_t>(sizeof header) + pieces.bytes(), send_region_.local_key};
+  request.gather[0] = {buffer, static_cast<std::uint32_t>(sizeof header) + pieces.bytes(),
+                       send_region_.local_key};
   request.inline_data = request.gather[0].bytes <= capabilities().inline_max_bytes;
   request.signalled = true;  // it gives the buffer back
   post(endpoint.messages, request);
@@ -86,7 +91,8 @@ bool Transport::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, con
 
 bool Transport::try_send_control(Endpoint& endpoint, const ControlBody& body) {
   const Pieces pieces{&body, sizeof body, nullptr, 0, nullptr};
-  return can_send(endpoint) && endpoint.messages.account.has_room() && try_post_channel(endpoint, 0, pieces);
+  return can_send(endpoint) && endpoint.messages.account.has_room() &&
+         try_post_channel(endpoint, 0, pieces);
 }
 
 /// Header and tail from the slot, the payload from the user's buffer, in one write (P3.2).
@@ -102,12 +108,14 @@ bool Transport::try_send_in_place(Fragment& fragment) {
   std::byte* const memory = out.ring.slot(slot);
   const auto header_bytes = static_cast<std::uint32_t>(fragment.segments[0].seg_len);
   std::memcpy(memory + sizeof(MessageHeader), fragment.segments[0].seg_addr.pval, header_bytes);
-  const Sealed sealed = out.ring.seal(endpoint.stream.next_header(fragment.tag, bytes, Channel::ring, control_bit::in_place));
+  const Sealed sealed = out.ring.seal(
+      endpoint.stream.next_header(fragment.tag, bytes, Channel::ring, control_bit::in_place));
   fabric::WorkRequest request = out.requests[slot];
   request.id = make_id(IdKind::in_place, &fragment);
   request.gather_count = 3;
   request.gather[0].bytes = static_cast<std::uint32_t>(sizeof(MessageHeader)) + header_bytes;
-  request.gather[1] = {fragment.segments[1].seg_addr.pval, static_cast<std::uint32_t>(fragment.segments[1].seg_len),
+  request.gather[1] = {fragment.segments[1].seg_addr.pval,
+                       static_cast<std::uint32_t>(fragment.segments[1].seg_len),
                        fragment.in_place->handle.local_key};
   request.gather[2] = {memory + sealed.tail_offset, sealed.tail_bytes, out.region.local_key};
   request.inline_data = false;
@@ -144,7 +152,8 @@ void Transport::finish(Fragment& fragment, int status) noexcept {
     fragment.in_place = nullptr;
   }
   const bool ours = (fragment.base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0;
-  if (fragment.base.des_cbfunc != nullptr) fragment.base.des_cbfunc(&ring_module.base, fragment.endpoint, &fragment.base, status);
+  if (fragment.base.des_cbfunc != nullptr)
+    fragment.base.des_cbfunc(&ring_module.base, fragment.endpoint, &fragment.base, status);
   if (ours) give_back(fragment);
 }
 
@@ -152,7 +161,8 @@ bool Transport::make_send_buffers() {
   if (send_memory_ != nullptr) return false;
   const std::size_t bytes = std::size_t{tunables.send_buffers} * channel_bytes_;
   send_memory_ = allocate_lines(bytes);
-  if (device_->register_memory(send_memory_.get(), bytes, 0, {}, send_region_) != fabric::Status::done) {
+  if (device_->register_memory(send_memory_.get(), bytes, 0, {}, send_region_) !=
+      fabric::Status::done) {
     refuse_registration("the buffers of the send/receive channel", bytes);
   }
   count_memory(static_cast<std::int64_t>(bytes));

@@ -17,7 +17,7 @@ struct MeasuredCosts {
   std::uint32_t register_page_ns;  ///< each page more
   std::uint32_t copy_ns;           ///< to begin a copy
   std::uint32_t copy_kib_ns;
-  std::uint32_t lookup_ns;         ///< of a buffer that is registered: table and cache
+  std::uint32_t lookup_ns;  ///< of a buffer that is registered: table and cache
 };
 
 /// Runs of each measurement; the median counts.
@@ -27,7 +27,8 @@ inline constexpr std::size_t tool_repetitions = 201;
 /// Measure R, C and V (P3.3).
 ///
 /// @param look_up  finds a registered buffer in the registration cache, as every send from a frequently used buffer does
-[[nodiscard]] MeasuredCosts measure_costs(fabric::Device& device, const std::function<void()>& look_up,
+[[nodiscard]] MeasuredCosts measure_costs(fabric::Device& device,
+                                          const std::function<void()>& look_up,
                                           std::size_t repetitions = start_repetitions);
 
 /// R, C and V of one size as the lines give them.
@@ -41,9 +42,11 @@ void fill(CostModel& model, const MeasuredCosts& costs);
 /// R and C of exactly this size, and `lookup_ns` as given; not from lines.
 /// @param bytes  in [1, 65536]
 /// @errors  register_ns is UINT32_MAX where the device refuses to register
-[[nodiscard]] Costs measure_size(fabric::Device& device, std::uint32_t bytes, std::uint32_t lookup_ns, std::size_t repetitions);
+[[nodiscard]] Costs measure_size(fabric::Device& device, std::uint32_t bytes,
+                                 std::uint32_t lookup_ns, std::size_t repetitions);
 
 /// Median time in ns of one look at the rings of so many idle peers (P2.6), laid out as in a segment with these tunables.
-[[nodiscard]] double measure_poll_ns(std::uint32_t peers, PollOrder order, std::uint32_t ring_slots, std::uint32_t slot_bytes);
+[[nodiscard]] double measure_poll_ns(std::uint32_t peers, PollOrder order, std::uint32_t ring_slots,
+                                     std::uint32_t slot_bytes);
 
 }  // namespace overlap::ring

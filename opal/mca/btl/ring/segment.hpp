@@ -16,7 +16,7 @@ struct SegmentShape {
   std::uint32_t rings;
   std::uint32_t ring_slots;
   std::uint32_t slot_bytes;
-  std::uint32_t buffers;       ///< of the send/receive channel
+  std::uint32_t buffers;  ///< of the send/receive channel
   std::uint32_t buffer_bytes;
 };
 
@@ -35,10 +35,12 @@ class Segment {
   /// Where a ring begins. Not all at the same place of a page: the flags that a pass over the polling set reads would share few sets of
   /// the cache (docs/design/ring.md).
   [[nodiscard]] std::byte* ring(std::uint32_t area) const noexcept {
-    return base_ + rings_offset_bytes_ + std::size_t{area} * ring_bytes_ + area % stagger_lines * line_bytes;
+    return base_ + rings_offset_bytes_ + std::size_t{area} * ring_bytes_ +
+           area % stagger_lines * line_bytes;
   }
   [[nodiscard]] std::byte* buffer(std::uint32_t index) const noexcept {
-    return base_ + header().channel_offset_bytes + std::size_t{index} * header().channel_buffer_bytes;
+    return base_ + header().channel_offset_bytes +
+           std::size_t{index} * header().channel_buffer_bytes;
   }
   [[nodiscard]] RingArea& area(std::uint32_t index) const noexcept {
     return reinterpret_cast<RingArea*>(base_ + header().ring_table_offset_bytes)[index];
@@ -58,7 +60,9 @@ class Segment {
  private:
   static constexpr std::uint32_t stagger_lines = 32;
 
-  [[nodiscard]] SegmentHeader& header() const noexcept { return *reinterpret_cast<SegmentHeader*>(base_); }
+  [[nodiscard]] SegmentHeader& header() const noexcept {
+    return *reinterpret_cast<SegmentHeader*>(base_);
+  }
   void create();
 
   std::size_t bytes_;

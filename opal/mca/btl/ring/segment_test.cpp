@@ -16,13 +16,14 @@ using namespace overlap::ring;
 
 namespace {
 
-constexpr SegmentShape small{.rings = 3, .ring_slots = 5, .slot_bytes = 256, .buffers = 8, .buffer_bytes = 512};
+constexpr SegmentShape small{
+    .rings = 3, .ring_slots = 5, .slot_bytes = 256, .buffers = 8, .buffer_bytes = 512};
 
 /// The segment as another process maps it.
 class View {
  public:
   explicit View(const std::string& path) : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    struct stat status{};
+    struct stat status {};
     REQUIRE(fstat(descriptor_, &status) == 0);
     bytes_ = static_cast<std::size_t>(status.st_size);
     base_ = mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, descriptor_, 0);
@@ -34,7 +35,9 @@ class View {
   }
   View(const View&) = delete;
   View& operator=(const View&) = delete;
-  [[nodiscard]] std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(base_), bytes_}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(base_), bytes_};
+  }
 
  private:
   int descriptor_;
@@ -94,7 +97,7 @@ TEST_CASE("a segment goes with its owner") {
   {
     const Segment segment(small);
     path = segment.path();
-    struct stat status{};
+    struct stat status {};
     REQUIRE(stat(path.c_str(), &status) == 0);
     CHECK((status.st_mode & 0777) == 0600);
   }

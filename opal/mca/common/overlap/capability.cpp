@@ -30,7 +30,8 @@ void withdraw_capability(const mca_btl_base_module_t* btl) noexcept {
 
 const BtlCapability* find_capability(const mca_btl_base_module_t* btl) noexcept {
   const auto& all = offers();
-  const auto found = std::find_if(all.begin(), all.end(), [btl](const Offer& offer) { return offer.btl == btl; });
+  const auto found =
+      std::find_if(all.begin(), all.end(), [btl](const Offer& offer) { return offer.btl == btl; });
   return found == all.end() ? nullptr : found->capability;
 }
 

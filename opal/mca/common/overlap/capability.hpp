@@ -25,7 +25,8 @@ struct BtlCapability {
   /// @param bytes   length in [1, chained_max_bytes]
   /// @returns  0 posted (or queued: it is sent, behind what it has to follow, when there is room), else an error code of Open MPI
   /// @source   P1.2, P1.3; architecture.md rule 5
-  int (*send_behind)(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint, std::uint8_t tag, const void* bytes, std::size_t length,
+  int (*send_behind)(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
+                     std::uint8_t tag, const void* bytes, std::size_t length,
                      Behind behind) noexcept = nullptr;
   std::size_t chained_max_bytes = 0;
   /// The BTL may take a message and send it later (while it connects): the descriptor's callback tells when it has been sent.

@@ -7,12 +7,11 @@
 
 namespace overlap {
 
-inline auto contains(const std::string& text)
-{
+inline auto contains(const std::string& text) {
 #if CATCH_VERSION_MAJOR >= 3
-    return Catch::Matchers::ContainsSubstring(text);
+  return Catch::Matchers::ContainsSubstring(text);
 #else
-    return Catch::Matchers::Contains(text);
+  return Catch::Matchers::Contains(text);
 #endif
 }
 

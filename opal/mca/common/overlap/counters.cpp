@@ -10,52 +10,50 @@ namespace {
 
 constexpr int number_width = 14;
 
-void append_cell(std::string& text, const std::string& cell)
-{
-    text.append(static_cast<std::size_t>(std::max(1, number_width - static_cast<int>(cell.size()))), ' ');
-    text += cell;
+void append_cell(std::string& text, const std::string& cell) {
+  text.append(static_cast<std::size_t>(std::max(1, number_width - static_cast<int>(cell.size()))),
+              ' ');
+  text += cell;
 }
 
-std::string mean_text(std::uint64_t sum, std::uint32_t ranks)
-{
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f", static_cast<double>(sum) / std::max(1U, ranks));
-    return text;
+std::string mean_text(std::uint64_t sum, std::uint32_t ranks) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", static_cast<double>(sum) / std::max(1U, ranks));
+  return text;
 }
 
 }  // namespace
 
-std::string render_counter_table(std::string_view title, std::span<const CounterRow> rows, const CounterSummary& summary)
-{
-    const std::size_t count = std::min({rows.size(), summary.min.size(), summary.max.size(), summary.sum.size()});
-    const std::string head = std::string(title) + " (" + std::to_string(summary.ranks) + (summary.ranks == 1 ? " rank)" : " ranks)");
-    std::size_t name_width = head.size();
-    for (const CounterRow& row : rows)
-        name_width = std::max(name_width, std::string_view(row.name).size());
+std::string render_counter_table(std::string_view title, std::span<const CounterRow> rows,
+                                 const CounterSummary& summary) {
+  const std::size_t count =
+      std::min({rows.size(), summary.min.size(), summary.max.size(), summary.sum.size()});
+  const std::string head = std::string(title) + " (" + std::to_string(summary.ranks) +
+                           (summary.ranks == 1 ? " rank)" : " ranks)");
+  std::size_t name_width = head.size();
+  for (const CounterRow& row : rows)
+    name_width = std::max(name_width, std::string_view(row.name).size());
 
-    const auto padded = [&](std::string text) {
-        text.resize(name_width, ' ');
-        return text;
-    };
-    std::string table = padded(head);
-    for (const char* column : {"min", "mean", "max", "sum"})
-        append_cell(table, column);
+  const auto padded = [&](std::string text) {
+    text.resize(name_width, ' ');
+    return text;
+  };
+  std::string table = padded(head);
+  for (const char* column : {"min", "mean", "max", "sum"}) append_cell(table, column);
+  table += '\n';
+  bool any = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (summary.max[i] == 0) continue;
+    any = true;
+    table += padded(rows[i].name);
+    append_cell(table, std::to_string(summary.min[i]));
+    append_cell(table, mean_text(summary.sum[i], summary.ranks));
+    append_cell(table, std::to_string(summary.max[i]));
+    append_cell(table, rows[i].cls == CounterClass::counter ? std::to_string(summary.sum[i]) : "-");
     table += '\n';
-    bool any = false;
-    for (std::size_t i = 0; i < count; ++i) {
-        if (summary.max[i] == 0)
-            continue;
-        any = true;
-        table += padded(rows[i].name);
-        append_cell(table, std::to_string(summary.min[i]));
-        append_cell(table, mean_text(summary.sum[i], summary.ranks));
-        append_cell(table, std::to_string(summary.max[i]));
-        append_cell(table, rows[i].cls == CounterClass::counter ? std::to_string(summary.sum[i]) : "-");
-        table += '\n';
-    }
-    if (!any)
-        table += "all counters are zero\n";
-    return table;
+  }
+  if (!any) table += "all counters are zero\n";
+  return table;
 }
 
 }  // namespace overlap

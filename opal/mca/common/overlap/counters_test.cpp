@@ -17,39 +17,37 @@ const std::array<CounterRow, 3> rows{{
 
 using Column = std::array<std::uint64_t, 3>;
 
-std::string render(const Column& min, const Column& max, const Column& sum, std::uint32_t ranks)
-{
-    return render_counter_table("speculative", rows, {min, max, sum, ranks});
+std::string render(const Column& min, const Column& max, const Column& sum, std::uint32_t ranks) {
+  return render_counter_table("speculative", rows, {min, max, sum, ranks});
 }
 
 }  // namespace
 
-TEST_CASE("the table shows what is not zero", "[counters]")
-{
-    CHECK(render({12, 0, 3}, {15, 0, 9}, {54, 0, 24}, 4)
-          == "speculative (4 ranks)           min          mean           max           sum\n"
-             "rtr_sent                         12          13.5            15            54\n"
-             "posted_max                        3           6.0             9             -\n");
+TEST_CASE("the table shows what is not zero", "[counters]") {
+  CHECK(render({12, 0, 3}, {15, 0, 9}, {54, 0, 24}, 4) ==
+        "speculative (4 ranks)           min          mean           max           sum\n"
+        "rtr_sent                         12          13.5            15            54\n"
+        "posted_max                        3           6.0             9             -\n");
 }
 
-TEST_CASE("a row that one rank counted is shown", "[counters]") { CHECK_THAT(render({0, 0, 0}, {0, 1, 0}, {0, 1, 0}, 2), contains("rtr_stale")); }
-
-TEST_CASE("nothing counted is said", "[counters]")
-{
-    CHECK_THAT(render({}, {}, {}, 1), contains("(1 rank)") && contains("all counters are zero"));
-    CHECK_THAT(render({}, {}, {}, 0), contains("(0 ranks)"));
+TEST_CASE("a row that one rank counted is shown", "[counters]") {
+  CHECK_THAT(render({0, 0, 0}, {0, 1, 0}, {0, 1, 0}, 2), contains("rtr_stale"));
 }
 
-TEST_CASE("large numbers keep a space between columns", "[counters]")
-{
-    const std::uint64_t large = 18446744073709551615ULL;
-    const std::string table = render({large, 0, 0}, {large, 0, 0}, {large, 0, 0}, 1);
-    CHECK_THAT(table, contains(" 18446744073709551615 18446744073709551616.0 18446744073709551615 18446744073709551615\n"));
+TEST_CASE("nothing counted is said", "[counters]") {
+  CHECK_THAT(render({}, {}, {}, 1), contains("(1 rank)") && contains("all counters are zero"));
+  CHECK_THAT(render({}, {}, {}, 0), contains("(0 ranks)"));
 }
 
-TEST_CASE("columns that are too short cut the table", "[counters]")
-{
-    const std::array<std::uint64_t, 1> one{1};
-    const std::string table = render_counter_table("speculative", rows, {one, one, one, 1});
-    CHECK_THAT(table, contains("rtr_sent") && !contains("posted_max"));
+TEST_CASE("large numbers keep a space between columns", "[counters]") {
+  const std::uint64_t large = 18446744073709551615ULL;
+  const std::string table = render({large, 0, 0}, {large, 0, 0}, {large, 0, 0}, 1);
+  CHECK_THAT(table, contains(" 18446744073709551615 18446744073709551616.0 18446744073709551615 "
+                             "18446744073709551615\n"));
+}
+
+TEST_CASE("columns that are too short cut the table", "[counters]") {
+  const std::array<std::uint64_t, 1> one{1};
+  const std::string table = render_counter_table("speculative", rows, {one, one, one, 1});
+  CHECK_THAT(table, contains("rtr_sent") && !contains("posted_max"));
 }

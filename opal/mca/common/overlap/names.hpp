@@ -13,7 +13,7 @@ namespace overlap {
 
 /// @returns  the candidate with the fewest errors, the first of equals; nothing when more than a third of the
 ///           longer name is wrong
-[[nodiscard]] std::optional<std::string_view> nearest_name(std::string_view given,
-                                                           std::span<const std::string_view> candidates);
+[[nodiscard]] std::optional<std::string_view> nearest_name(
+    std::string_view given, std::span<const std::string_view> candidates);
 
 }  // namespace overlap

@@ -3,17 +3,15 @@
 
 namespace overlap {
 
-void add_help_folder() noexcept
-{
-    static const int added = opal_show_help_add_dir(OVERLAP_HELP_FOLDER);
-    static_cast<void>(added);
+void add_help_folder() noexcept {
+  static const int added = opal_show_help_add_dir(OVERLAP_HELP_FOLDER);
+  static_cast<void>(added);
 }
 
-int poll_events() noexcept
-{
-    // ONCE as well: without it libevent goes round until nothing is active, and a busy peer keeps us inside.
-    opal_event_loop(opal_sync_event_base, OPAL_EVLOOP_ONCE | OPAL_EVLOOP_NONBLOCK);
-    return 0;
+int poll_events() noexcept {
+  // ONCE as well: without it libevent goes round until nothing is active, and a busy peer keeps us inside.
+  opal_event_loop(opal_sync_event_base, OPAL_EVLOOP_ONCE | OPAL_EVLOOP_NONBLOCK);
+  return 0;
 }
 
 }  // namespace overlap

@@ -62,7 +62,8 @@
 #include "config/overlap_config.h"
 
 #define OVERLAP_EXPORT __attribute__((visibility("default")))
-#define OVERLAP_SIZE_ROW(type) {#type, sizeof(type), OBJ_CLASS(type)->cls_sizeof}
+#define OVERLAP_SIZE_ROW(type) \
+  { #type, sizeof(type), OBJ_CLASS(type)->cls_sizeof }
 
 // System headers that Open MPI includes: outside extern "C" too, some hold templates under C++.
 #include <arpa/inet.h>
@@ -92,17 +93,17 @@ extern "C" {
 }
 // Their macro passes void * where C++ wants void **.
 #undef OPAL_THREAD_COMPARE_EXCHANGE_STRONG_PTR
-#define OPAL_THREAD_COMPARE_EXCHANGE_STRONG_PTR(address, expected, value)                                                       \
-    opal_thread_compare_exchange_strong_ptr((volatile intptr_t*) (address), (void **) (expected), (void*) (value))
+#define OPAL_THREAD_COMPARE_EXCHANGE_STRONG_PTR(address, expected, value)                    \
+  opal_thread_compare_exchange_strong_ptr((volatile intptr_t*)(address), (void**)(expected), \
+                                          (void*)(value))
 #elif OMPI_MAJOR_VERSION == 5
 extern "C" {
 #include "opal/class/opal_hash_table.h"
 }
 // ompi_comm_lookup_cid() passes void * where C++ wants void **.
-extern "C++" inline int opal_hash_table_get_value_ptr(opal_hash_table_t* table, const void* key, std::size_t key_bytes,
-                                                      void* value)
-{
-    return opal_hash_table_get_value_ptr(table, key, key_bytes, static_cast<void **>(value));
+extern "C++" inline int opal_hash_table_get_value_ptr(opal_hash_table_t* table, const void* key,
+                                                      std::size_t key_bytes, void* value) {
+  return opal_hash_table_get_value_ptr(table, key, key_bytes, static_cast<void**>(value));
 }
 #else
 #error "Open MPI 4.1.x and 5.0.x are supported."
@@ -204,47 +205,45 @@ OVERLAP_EXPORT int poll_events() noexcept;
 /// Let opal_progress drive the event loop, or only us.
 ///
 /// The runtime sets the flag anew during MPI_Init; call it again after that (on every progress call is cheap).
-inline void set_event_polling(bool by_opal_progress) noexcept
-{
-    opal_progress_set_event_flag(by_opal_progress ? OPAL_EVLOOP_ONCE | OPAL_EVLOOP_NONBLOCK : 0);
+inline void set_event_polling(bool by_opal_progress) noexcept {
+  opal_progress_set_event_flag(by_opal_progress ? OPAL_EVLOOP_ONCE | OPAL_EVLOOP_NONBLOCK : 0);
 }
 
 /// What a BTL hands over, valid only during the callback: the bytes of one fragment, header first, in one or more pieces.
 struct Received {
-    mca_btl_base_module_t* btl;
-    mca_btl_base_tag_t tag;
-    const mca_btl_base_segment_t* segments;  // [segment_count]
-    std::size_t segment_count;
-    void* context;  // as given at registration
+  mca_btl_base_module_t* btl;
+  mca_btl_base_tag_t tag;
+  const mca_btl_base_segment_t* segments;  // [segment_count]
+  std::size_t segment_count;
+  void* context;  // as given at registration
 
-    [[nodiscard]] const std::byte* data(std::size_t i = 0) const noexcept
-    {
-        return static_cast<const std::byte *>(segments[i].seg_addr.pval);
+  [[nodiscard]] const std::byte* data(std::size_t i = 0) const noexcept {
+    return static_cast<const std::byte*>(segments[i].seg_addr.pval);
+  }
+  [[nodiscard]] std::size_t size(std::size_t i = 0) const noexcept { return segments[i].seg_len; }
+  [[nodiscard]] std::size_t total_size() const noexcept {
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < segment_count; ++i) {
+      bytes += size(i);
     }
-    [[nodiscard]] std::size_t size(std::size_t i = 0) const noexcept { return segments[i].seg_len; }
-    [[nodiscard]] std::size_t total_size() const noexcept
-    {
-        std::size_t bytes = 0;
-        for (std::size_t i = 0; i < segment_count; ++i) {
-            bytes += size(i);
-        }
-        return bytes;
-    }
+    return bytes;
+  }
 };
 
 /// The BTL receive callback of this Open MPI that calls handler(const Received &), inlined.
 template <auto handler>
-[[nodiscard]] constexpr mca_btl_base_module_recv_cb_fn_t receive_callback() noexcept
-{
-    static_assert(std::is_nothrow_invocable_v<decltype(handler), const Received &>);
+[[nodiscard]] constexpr mca_btl_base_module_recv_cb_fn_t receive_callback() noexcept {
+  static_assert(std::is_nothrow_invocable_v<decltype(handler), const Received&>);
 #if OMPI_MAJOR_VERSION == 4
-    return [](mca_btl_base_module_t* btl, mca_btl_base_tag_t tag, mca_btl_base_descriptor_t* descriptor, void* context) {
-        handler(Received{btl, tag, descriptor->des_segments, descriptor->des_segment_count, context});
-    };
+  return [](mca_btl_base_module_t* btl, mca_btl_base_tag_t tag,
+            mca_btl_base_descriptor_t* descriptor, void* context) {
+    handler(Received{btl, tag, descriptor->des_segments, descriptor->des_segment_count, context});
+  };
 #else
-    return [](mca_btl_base_module_t* btl, const mca_btl_base_receive_descriptor_t* descriptor) {
-        handler(Received{btl, descriptor->tag, descriptor->des_segments, descriptor->des_segment_count, descriptor->cbdata});
-    };
+  return [](mca_btl_base_module_t* btl, const mca_btl_base_receive_descriptor_t* descriptor) {
+    handler(Received{btl, descriptor->tag, descriptor->des_segments, descriptor->des_segment_count,
+                     descriptor->cbdata});
+  };
 #endif
 }
 
@@ -252,179 +251,172 @@ template <auto handler>
 ///
 /// @returns  OMPI_SUCCESS or an error code of Open MPI
 template <auto handler>
-[[nodiscard]] int register_receiver(mca_btl_base_tag_t tag, void* context = nullptr)
-{
-    return mca_bml.bml_register(tag, receive_callback<handler>(), context);
+[[nodiscard]] int register_receiver(mca_btl_base_tag_t tag, void* context = nullptr) {
+  return mca_bml.bml_register(tag, receive_callback<handler>(), context);
 }
 
 /// The number under which this process knows a communicator; its peers use the same one, except (5.0) for communicators made from
 /// an MPI session's group, which Open MPI only makes for PMLs that set MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID.
-[[nodiscard]] inline std::uint32_t comm_index(const ompi_communicator_t* comm) noexcept
-{
+[[nodiscard]] inline std::uint32_t comm_index(const ompi_communicator_t* comm) noexcept {
 #if OMPI_MAJOR_VERSION == 4
-    return comm->c_contextid;
+  return comm->c_contextid;
 #else
-    return comm->c_index;
+  return comm->c_index;
 #endif
 }
 
 /// @returns  the communicator, or null: not made yet here (keep the message until add_comm), or gone
-[[nodiscard]] inline ompi_communicator_t* comm_lookup(std::uint32_t index) noexcept
-{
-    return ompi_comm_lookup(index);
+[[nodiscard]] inline ompi_communicator_t* comm_lookup(std::uint32_t index) noexcept {
+  return ompi_comm_lookup(index);
 }
 
 /// A PML module with everything null but what the version needs besides; fill(module) sets the members by name.
 template <class Fill>
-[[nodiscard]] mca_pml_base_module_t make_pml_module(Fill &&fill) noexcept
-{
-    mca_pml_base_module_t module{};
+[[nodiscard]] mca_pml_base_module_t make_pml_module(Fill&& fill) noexcept {
+  mca_pml_base_module_t module{};
 #if OMPI_MAJOR_VERSION == 4
-    module.pml_ft_event = [](int) -> int { return OMPI_SUCCESS; };
+  module.pml_ft_event = [](int) -> int { return OMPI_SUCCESS; };
 #else
-    module.pml_revoke_comm = [](ompi_communicator_t*, bool) -> int { return OMPI_SUCCESS; };
+  module.pml_revoke_comm = [](ompi_communicator_t*, bool) -> int { return OMPI_SUCCESS; };
 #endif
-    std::forward<Fill>(fill)(module);
-    return module;
+  std::forward<Fill>(fill)(module);
+  return module;
 }
 
 /// The functions of a PML component; a null one is left out.
 struct PmlComponentFunctions {
-    mca_base_open_component_1_0_0_fn_t open;
-    mca_base_close_component_1_0_0_fn_t close;
-    mca_base_register_component_params_2_0_0_fn_t register_variables;
-    mca_pml_base_component_init_fn_t init;
-    mca_pml_base_component_finalize_fn_t finalize;
+  mca_base_open_component_1_0_0_fn_t open;
+  mca_base_close_component_1_0_0_fn_t close;
+  mca_base_register_component_params_2_0_0_fn_t register_variables;
+  mca_pml_base_component_init_fn_t init;
+  mca_pml_base_component_finalize_fn_t finalize;
 };
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 /// The structure that Open MPI looks up as mca_pml_<name>_component.
-[[nodiscard]] constexpr mca_pml_base_component_t make_pml_component(std::string_view name, PmlComponentFunctions functions) noexcept
-{
-    mca_pml_base_component_t component{};
-    component.pmlm_version = mca_base_component_t{OVERLAP_PML_VERSION};
-    std::copy(name.begin(), name.end(), component.pmlm_version.mca_component_name);
-    component.pmlm_version.mca_component_major_version = OMPI_MAJOR_VERSION;
-    component.pmlm_version.mca_component_minor_version = OMPI_MINOR_VERSION;
-    component.pmlm_version.mca_component_release_version = OMPI_RELEASE_VERSION;
-    component.pmlm_version.mca_open_component = functions.open;
-    component.pmlm_version.mca_close_component = functions.close;
-    component.pmlm_version.mca_register_component_params = functions.register_variables;
-    component.pmlm_init = functions.init;
-    component.pmlm_finalize = functions.finalize;
-    return component;
+[[nodiscard]] constexpr mca_pml_base_component_t make_pml_component(
+    std::string_view name, PmlComponentFunctions functions) noexcept {
+  mca_pml_base_component_t component{};
+  component.pmlm_version = mca_base_component_t{OVERLAP_PML_VERSION};
+  std::copy(name.begin(), name.end(), component.pmlm_version.mca_component_name);
+  component.pmlm_version.mca_component_major_version = OMPI_MAJOR_VERSION;
+  component.pmlm_version.mca_component_minor_version = OMPI_MINOR_VERSION;
+  component.pmlm_version.mca_component_release_version = OMPI_RELEASE_VERSION;
+  component.pmlm_version.mca_open_component = functions.open;
+  component.pmlm_version.mca_close_component = functions.close;
+  component.pmlm_version.mca_register_component_params = functions.register_variables;
+  component.pmlm_init = functions.init;
+  component.pmlm_finalize = functions.finalize;
+  return component;
 }
 
 /// The functions of a BTL component; a null one is left out.
 struct BtlComponentFunctions {
-    mca_base_open_component_1_0_0_fn_t open;
-    mca_base_close_component_1_0_0_fn_t close;
-    mca_base_register_component_params_2_0_0_fn_t register_variables;
-    mca_btl_base_component_init_fn_t init;
-    mca_btl_base_component_progress_fn_t progress;
+  mca_base_open_component_1_0_0_fn_t open;
+  mca_base_close_component_1_0_0_fn_t close;
+  mca_base_register_component_params_2_0_0_fn_t register_variables;
+  mca_btl_base_component_init_fn_t init;
+  mca_btl_base_component_progress_fn_t progress;
 };
 
 /// The structure that Open MPI looks up as mca_btl_<name>_component.
-[[nodiscard]] constexpr mca_btl_base_component_t make_btl_component(std::string_view name, BtlComponentFunctions functions) noexcept
-{
-    mca_btl_base_component_t component{};
-    component.btl_version = mca_base_component_t{OVERLAP_BTL_VERSION};
-    std::copy(name.begin(), name.end(), component.btl_version.mca_component_name);
-    component.btl_version.mca_component_major_version = OMPI_MAJOR_VERSION;
-    component.btl_version.mca_component_minor_version = OMPI_MINOR_VERSION;
-    component.btl_version.mca_component_release_version = OMPI_RELEASE_VERSION;
-    component.btl_version.mca_open_component = functions.open;
-    component.btl_version.mca_close_component = functions.close;
-    component.btl_version.mca_register_component_params = functions.register_variables;
-    component.btl_init = functions.init;
-    component.btl_progress = functions.progress;
-    return component;
+[[nodiscard]] constexpr mca_btl_base_component_t make_btl_component(
+    std::string_view name, BtlComponentFunctions functions) noexcept {
+  mca_btl_base_component_t component{};
+  component.btl_version = mca_base_component_t{OVERLAP_BTL_VERSION};
+  std::copy(name.begin(), name.end(), component.btl_version.mca_component_name);
+  component.btl_version.mca_component_major_version = OMPI_MAJOR_VERSION;
+  component.btl_version.mca_component_minor_version = OMPI_MINOR_VERSION;
+  component.btl_version.mca_component_release_version = OMPI_RELEASE_VERSION;
+  component.btl_version.mca_open_component = functions.open;
+  component.btl_version.mca_close_component = functions.close;
+  component.btl_version.mca_register_component_params = functions.register_variables;
+  component.btl_init = functions.init;
+  component.btl_progress = functions.progress;
+  return component;
 }
 #pragma GCC diagnostic pop
 
 /// Hand one message to the upper layer's callback for its tag; the bytes need to be valid only during the call.
-inline void deliver_message(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint, mca_btl_base_tag_t tag, const void* bytes,
-                            std::size_t length) noexcept
-{
-    const mca_btl_active_message_callback_t& upper = mca_btl_base_active_message_trigger[tag];
-    mca_btl_base_segment_t segment{};
-    segment.seg_addr.pval = const_cast<void*>(bytes);
-    segment.seg_len = length;
+inline void deliver_message(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
+                            mca_btl_base_tag_t tag, const void* bytes,
+                            std::size_t length) noexcept {
+  const mca_btl_active_message_callback_t& upper = mca_btl_base_active_message_trigger[tag];
+  mca_btl_base_segment_t segment{};
+  segment.seg_addr.pval = const_cast<void*>(bytes);
+  segment.seg_len = length;
 #if OMPI_MAJOR_VERSION == 4
-    static_cast<void>(endpoint);
-    mca_btl_base_descriptor_t descriptor;  // its object header is not looked at
-    descriptor.des_segments = &segment;
-    descriptor.des_segment_count = 1;
-    upper.cbfunc(btl, tag, &descriptor, upper.cbdata);
+  static_cast<void>(endpoint);
+  mca_btl_base_descriptor_t descriptor;  // its object header is not looked at
+  descriptor.des_segments = &segment;
+  descriptor.des_segment_count = 1;
+  upper.cbfunc(btl, tag, &descriptor, upper.cbdata);
 #else
-    const mca_btl_base_receive_descriptor_t descriptor{endpoint, &segment, 1, tag, upper.cbdata};
-    upper.cbfunc(btl, &descriptor);
+  const mca_btl_base_receive_descriptor_t descriptor{endpoint, &segment, 1, tag, upper.cbdata};
+  upper.cbfunc(btl, &descriptor);
 #endif
 }
 
 /// Make bytes known to all processes of the job under a component's name (the modex); in the component's init function.
 /// @returns  OPAL_SUCCESS or an error code of Open MPI
-[[nodiscard]] inline int publish(const mca_base_component_t* component, std::span<const std::byte> bytes) noexcept
-{
-    int rc = OPAL_SUCCESS;
-    OPAL_MODEX_SEND(rc, OVERLAP_MODEX_SCOPE, const_cast<mca_base_component_t*>(component), const_cast<std::byte*>(bytes.data()),
-                    bytes.size());
-    return rc;
+[[nodiscard]] inline int publish(const mca_base_component_t* component,
+                                 std::span<const std::byte> bytes) noexcept {
+  int rc = OPAL_SUCCESS;
+  OPAL_MODEX_SEND(rc, OVERLAP_MODEX_SCOPE, const_cast<mca_base_component_t*>(component),
+                  const_cast<std::byte*>(bytes.data()), bytes.size());
+  return rc;
 }
 
 /// What another process has published under this component's name; empty when nothing.
-[[nodiscard]] inline std::vector<std::byte> lookup_published(const mca_base_component_t* component, opal_process_name_t& name)
-{
-    int rc = OPAL_SUCCESS;
-    void* data = nullptr;
-    std::size_t size = 0;
-    OPAL_MODEX_RECV(rc, const_cast<mca_base_component_t*>(component), &name, &data, &size);
-    std::vector<std::byte> bytes;
-    if (rc == OPAL_SUCCESS && data != nullptr) {
-        bytes.assign(static_cast<std::byte*>(data), static_cast<std::byte*>(data) + size);
-    }
-    std::free(data);
-    return bytes;
+[[nodiscard]] inline std::vector<std::byte> lookup_published(const mca_base_component_t* component,
+                                                             opal_process_name_t& name) {
+  int rc = OPAL_SUCCESS;
+  void* data = nullptr;
+  std::size_t size = 0;
+  OPAL_MODEX_RECV(rc, const_cast<mca_base_component_t*>(component), &name, &data, &size);
+  std::vector<std::byte> bytes;
+  if (rc == OPAL_SUCCESS && data != nullptr) {
+    bytes.assign(static_cast<std::byte*>(data), static_cast<std::byte*>(data) + size);
+  }
+  std::free(data);
+  return bytes;
 }
 
 /// Let the launcher's daemon remove a file when this process has ended, however it ends.
-inline void remove_at_end(const std::string& path) noexcept
-{
-    char* name = const_cast<char*>(path.c_str());
+inline void remove_at_end(const std::string& path) noexcept {
+  char* name = const_cast<char*>(path.c_str());
 #if OMPI_MAJOR_VERSION == 4
-    if (opal_pmix.register_cleanup != nullptr) opal_pmix.register_cleanup(name, false, false, false);
+  if (opal_pmix.register_cleanup != nullptr) opal_pmix.register_cleanup(name, false, false, false);
 #else
-    opal_pmix_register_cleanup(name, false, false, false);
+  opal_pmix_register_cleanup(name, false, false, false);
 #endif
 }
 
 /// Call visit(mca_btl_base_module_t &) for each BTL module that was initialised.
 template <class Visit>
-void for_each_btl(Visit &&visit)
-{
-    auto* end = &mca_btl_base_modules_initialized.opal_list_sentinel;
-    for (auto* item = end->opal_list_next; item != end; item = item->opal_list_next) {
-        visit(*reinterpret_cast<mca_btl_base_selected_module_t *>(const_cast<opal_list_item_t *>(item))->btl_module);
-    }
+void for_each_btl(Visit&& visit) {
+  auto* end = &mca_btl_base_modules_initialized.opal_list_sentinel;
+  for (auto* item = end->opal_list_next; item != end; item = item->opal_list_next) {
+    visit(*reinterpret_cast<mca_btl_base_selected_module_t*>(const_cast<opal_list_item_t*>(item))
+               ->btl_module);
+  }
 }
 
 /// Name of a peer's host, for messages.
-[[nodiscard]] inline std::string hostname(const ompi_proc_t* proc)
-{
-    char* name = opal_get_proc_hostname(&proc->super);
-    std::string text = name ? name : "unknown host";
+[[nodiscard]] inline std::string hostname(const ompi_proc_t* proc) {
+  char* name = opal_get_proc_hostname(&proc->super);
+  std::string text = name ? name : "unknown host";
 #if OMPI_MAJOR_VERSION >= 5
-    std::free(name);  // 5.0 hands over a copy, 4.1 its own string
+  std::free(name);  // 5.0 hands over a copy, 4.1 its own string
 #endif
-    return text;
+  return text;
 }
 
 /// End the job as MPI_Abort(MPI_COMM_WORLD, code) does.
-[[noreturn]] inline void abort_job(int code) noexcept
-{
-    ompi_mpi_abort(&ompi_mpi_comm_world.comm, code);
-    std::abort();
+[[noreturn]] inline void abort_job(int code) noexcept {
+  ompi_mpi_abort(&ompi_mpi_comm_world.comm, code);
+  std::abort();
 }
 
 }  // namespace overlap

@@ -8,44 +8,50 @@ namespace overlap {
 
 /// What the progress lock needs from the machine. The exhaustive test puts a model with store buffers in its place.
 struct LinuxPlatform {
-    template <class T> using Atomic = std::atomic<T>;
-    using Token = void*;  ///< names a running thread; nullptr names none
+  template <class T>
+  using Atomic = std::atomic<T>;
+  using Token = void*;  ///< names a running thread; nullptr names none
 
 #if defined(__SANITIZE_THREAD__)
-    static constexpr bool tsan = true;
+  static constexpr bool tsan = true;
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-    static constexpr bool tsan = true;
+  static constexpr bool tsan = true;
 #else
-    static constexpr bool tsan = false;
+  static constexpr bool tsan = false;
 #endif
 #else
-    static constexpr bool tsan = false;
+  static constexpr bool tsan = false;
 #endif
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-    static constexpr bool checks = false;  // they would double the owner's cost
+  static constexpr bool checks = false;  // they would double the owner's cost
 #else
-    static constexpr bool checks = true;
+  static constexpr bool checks = true;
 #endif
-    /// ThreadSanitizer does not know membarrier: there the owner's store and load order themselves.
-    static constexpr std::memory_order owner_store_order = tsan ? std::memory_order_seq_cst : std::memory_order_relaxed;
-    static constexpr std::memory_order owner_load_order = tsan ? std::memory_order_seq_cst : std::memory_order_acquire;
-    static constexpr unsigned spin_count = 100;  ///< looks at a taken lock before the thread sleeps
+  /// ThreadSanitizer does not know membarrier: there the owner's store and load order themselves.
+  static constexpr std::memory_order owner_store_order =
+      tsan ? std::memory_order_seq_cst : std::memory_order_relaxed;
+  static constexpr std::memory_order owner_load_order =
+      tsan ? std::memory_order_seq_cst : std::memory_order_acquire;
+  static constexpr unsigned spin_count = 100;  ///< looks at a taken lock before the thread sleeps
 
-    [[gnu::always_inline]] static Token self() noexcept { return __builtin_thread_pointer(); }
-    [[gnu::always_inline]] static void compiler_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
+  [[gnu::always_inline]] static Token self() noexcept { return __builtin_thread_pointer(); }
+  [[gnu::always_inline]] static void compiler_fence() noexcept {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
 
-    /// Register this process for private expedited membarriers.
-    /// @returns  false when the kernel refuses (old, or a seccomp filter): biased mode is then not available
-    [[nodiscard]] static bool enable_biased() noexcept;
-    /// Make every running thread of the process pass a full memory barrier.
-    [[nodiscard]] static bool membarrier() noexcept;
-    static void pause() noexcept;
-    static void wait(Atomic<std::uint32_t>& word, std::uint32_t expected) noexcept;  ///< futex; may return early
-    static void wake_one(Atomic<std::uint32_t>& word) noexcept;
-    static void wake_all(Atomic<std::uint32_t>& word) noexcept;
-    static void await_zero(const Atomic<std::uint32_t>& word) noexcept;  ///< poll with growing naps
-    [[noreturn]] static void fail(const char* sentence) noexcept;
+  /// Register this process for private expedited membarriers.
+  /// @returns  false when the kernel refuses (old, or a seccomp filter): biased mode is then not available
+  [[nodiscard]] static bool enable_biased() noexcept;
+  /// Make every running thread of the process pass a full memory barrier.
+  [[nodiscard]] static bool membarrier() noexcept;
+  static void pause() noexcept;
+  static void wait(Atomic<std::uint32_t>& word,
+                   std::uint32_t expected) noexcept;  ///< futex; may return early
+  static void wake_one(Atomic<std::uint32_t>& word) noexcept;
+  static void wake_all(Atomic<std::uint32_t>& word) noexcept;
+  static void await_zero(const Atomic<std::uint32_t>& word) noexcept;  ///< poll with growing naps
+  [[noreturn]] static void fail(const char* sentence) noexcept;
 };
 
 /// Mutual exclusion of all threads that touch a process's BTLs and protocol objects. One per process, not recursive.
@@ -69,116 +75,114 @@ struct LinuxPlatform {
 ///   H1 state_.store(0, release) -> G3 state_.load(acquire): what the owner did inside, before the guest enters
 ///   H2 gate_.exchange(0, release) -> O2, G1 gate_ read (acquire): what a guest did inside, before the next one enters
 ///   H3 shared: state_.exchange(0, release) -> state_ 0 -> 1|2 (acquire)
-template <class Platform> class BasicProgressLock {
-  public:
-    using Word = typename Platform::template Atomic<std::uint32_t>;
-    enum class Mode : std::uint8_t { biased, shared };
+template <class Platform>
+class BasicProgressLock {
+ public:
+  using Word = typename Platform::template Atomic<std::uint32_t>;
+  enum class Mode : std::uint8_t { biased, shared };
 
-    constexpr BasicProgressLock() noexcept = default;
-    BasicProgressLock(const BasicProgressLock&) = delete;
-    BasicProgressLock& operator=(const BasicProgressLock&) = delete;
+  constexpr BasicProgressLock() noexcept = default;
+  BasicProgressLock(const BasicProgressLock&) = delete;
+  BasicProgressLock& operator=(const BasicProgressLock&) = delete;
 
-    /// Choose the mode; the calling thread becomes the owner of a biased lock. Before the first call the lock is shared.
-    /// A biased lock that the kernel cannot support becomes shared: ask mode().
-    /// @thread  the only one that knows the lock; lock free
-    void start(Mode mode) noexcept;
+  /// Choose the mode; the calling thread becomes the owner of a biased lock. Before the first call the lock is shared.
+  /// A biased lock that the kernel cannot support becomes shared: ask mode().
+  /// @thread  the only one that knows the lock; lock free
+  void start(Mode mode) noexcept;
 
-    /// Put the state word elsewhere, for instance into memory that a helper process reads; nullptr brings it home.
-    /// @thread  the only one that knows the lock; lock free
-    void place_state(Word* word) noexcept;
+  /// Put the state word elsewhere, for instance into memory that a helper process reads; nullptr brings it home.
+  /// @thread  the only one that knows the lock; lock free
+  void place_state(Word* word) noexcept;
 
-    [[nodiscard]] Mode mode() const noexcept { return owner_ ? Mode::biased : Mode::shared; }
+  [[nodiscard]] Mode mode() const noexcept { return owner_ ? Mode::biased : Mode::shared; }
 
-    /// Enter; sleep if another thread is inside. Correct from any thread, cheap for the owner.
-    [[gnu::always_inline]] void lock() noexcept
-    {
-        check_outside();
-        if (Platform::self() == owner_) [[likely]] {
-            state_->store(1, Platform::owner_store_order);  // O1, pairs with G3
-            Platform::compiler_fence();
-            if (gate_.load(Platform::owner_load_order) == 0) [[likely]]  // O2, pairs with G1
-                return;
-            lock_contended_owner();
-            return;
-        }
-        lock_other();
+  /// Enter; sleep if another thread is inside. Correct from any thread, cheap for the owner.
+  [[gnu::always_inline]] void lock() noexcept {
+    check_outside();
+    if (Platform::self() == owner_) [[likely]] {
+      state_->store(1, Platform::owner_store_order);  // O1, pairs with G3
+      Platform::compiler_fence();
+      if (gate_.load(Platform::owner_load_order) == 0) [[likely]]  // O2, pairs with G1
+        return;
+      lock_contended_owner();
+      return;
     }
+    lock_other();
+  }
 
-    /// Enter if nobody is inside. May also fail when somebody only tries at the same moment.
-    [[nodiscard, gnu::always_inline]] bool try_lock() noexcept
-    {
-        check_outside();
-        if (Platform::self() == owner_) [[likely]] {
-            state_->store(1, Platform::owner_store_order);  // O1, pairs with G3
-            Platform::compiler_fence();
-            if (gate_.load(Platform::owner_load_order) == 0) [[likely]]  // O2, pairs with G1
-                return true;
-            state_->store(0, std::memory_order_release);  // H1
-            return false;
-        }
-        return try_lock_other();
+  /// Enter if nobody is inside. May also fail when somebody only tries at the same moment.
+  [[nodiscard, gnu::always_inline]] bool try_lock() noexcept {
+    check_outside();
+    if (Platform::self() == owner_) [[likely]] {
+      state_->store(1, Platform::owner_store_order);  // O1, pairs with G3
+      Platform::compiler_fence();
+      if (gate_.load(Platform::owner_load_order) == 0) [[likely]]  // O2, pairs with G1
+        return true;
+      state_->store(0, std::memory_order_release);  // H1
+      return false;
     }
+    return try_lock_other();
+  }
 
-    /// Leave.
-    /// @thread  the one that entered
-    [[gnu::always_inline]] void unlock() noexcept
-    {
-        if (Platform::self() == owner_) [[likely]] {
-            state_->store(0, std::memory_order_release);  // H1, pairs with G3
-            return;
-        }
-        unlock_other();
+  /// Leave.
+  /// @thread  the one that entered
+  [[gnu::always_inline]] void unlock() noexcept {
+    if (Platform::self() == owner_) [[likely]] {
+      state_->store(0, std::memory_order_release);  // H1, pairs with G3
+      return;
     }
+    unlock_other();
+  }
 
-    /// Is the calling thread inside? Exact: each branch reads a word that, as far as the answer goes, only this thread writes.
-    [[nodiscard]] bool held_by_me_hint() const noexcept
-    {
-        const auto me = Platform::self();
-        if (me == owner_)
-            return state_->load(std::memory_order_relaxed) != 0;
-        return holder_.load(std::memory_order_relaxed) == me;
-    }
+  /// Is the calling thread inside? Exact: each branch reads a word that, as far as the answer goes, only this thread writes.
+  [[nodiscard]] bool held_by_me_hint() const noexcept {
+    const auto me = Platform::self();
+    if (me == owner_) return state_->load(std::memory_order_relaxed) != 0;
+    return holder_.load(std::memory_order_relaxed) == me;
+  }
 
-  private:
-    [[gnu::always_inline]] void check_outside() const noexcept
-    {
-        if constexpr (Platform::checks)
-            if (held_by_me_hint())
-                Platform::fail("entered twice by one thread");
-    }
+ private:
+  [[gnu::always_inline]] void check_outside() const noexcept {
+    if constexpr (Platform::checks)
+      if (held_by_me_hint()) Platform::fail("entered twice by one thread");
+  }
 
-    void lock_contended_owner() noexcept;
-    void lock_other() noexcept;
-    [[nodiscard]] bool try_lock_other() noexcept;
-    void unlock_other() noexcept;
+  void lock_contended_owner() noexcept;
+  void lock_other() noexcept;
+  [[nodiscard]] bool try_lock_other() noexcept;
+  void unlock_other() noexcept;
 
-    void lock_mutex(Word& word) noexcept;
-    bool owner_left() noexcept;
+  void lock_mutex(Word& word) noexcept;
+  bool owner_left() noexcept;
 
-    alignas(64) typename Platform::Token owner_{};
-    Word* state_ = &home_state_;
-    Word gate_{0};
-    Word home_state_{0};
-    typename Platform::template Atomic<typename Platform::Token> holder_{nullptr};
+  alignas(64) typename Platform::Token owner_{};
+  Word* state_ = &home_state_;
+  Word gate_{0};
+  Word home_state_{0};
+  typename Platform::template Atomic<typename Platform::Token> holder_{nullptr};
 };
 
 using ProgressLock = BasicProgressLock<LinuxPlatform>;
 extern template class BasicProgressLock<LinuxPlatform>;
-static_assert(sizeof(ProgressLock) == 64 && alignof(ProgressLock) == 64, "one cache line, nobody else's data on it");
+static_assert(sizeof(ProgressLock) == 64 && alignof(ProgressLock) == 64,
+              "one cache line, nobody else's data on it");
 
 /// The lock of this process.
 extern ProgressLock progress_lock;
 
 /// Hold a progress lock for one scope.
-template <class Lock> class BasicGuard {
-  public:
-    [[nodiscard, gnu::always_inline]] explicit BasicGuard(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }
-    [[gnu::always_inline]] ~BasicGuard() { lock_.unlock(); }
-    BasicGuard(const BasicGuard&) = delete;
-    BasicGuard& operator=(const BasicGuard&) = delete;
+template <class Lock>
+class BasicGuard {
+ public:
+  [[nodiscard, gnu::always_inline]] explicit BasicGuard(Lock& lock) noexcept : lock_(lock) {
+    lock_.lock();
+  }
+  [[gnu::always_inline]] ~BasicGuard() { lock_.unlock(); }
+  BasicGuard(const BasicGuard&) = delete;
+  BasicGuard& operator=(const BasicGuard&) = delete;
 
-  private:
-    Lock& lock_;
+ private:
+  Lock& lock_;
 };
 using Guard = BasicGuard<ProgressLock>;
 

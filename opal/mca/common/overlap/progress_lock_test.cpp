@@ -15,193 +15,180 @@ using Mode = ProgressLock::Mode;
 
 /// Two plain counters that only agree when nobody is inside twice; ThreadSanitizer watches them as well.
 struct Protected {
-    std::uint64_t first = 0;
-    std::uint64_t second = 0;
-    bool torn = false;
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+  bool torn = false;
 
-    void visit() noexcept
-    {
-        const std::uint64_t seen = first++;
-        torn |= seen != second;
-        asm volatile("" ::: "memory");
-        ++second;
-    }
+  void visit() noexcept {
+    const std::uint64_t seen = first++;
+    torn |= seen != second;
+    asm volatile("" ::: "memory");
+    ++second;
+  }
 };
 
 /// Grade of the stress tests: 1 by default, OVERLAP_STRESS multiplies the counts.
-std::uint64_t grade()
-{
-    const char* text = std::getenv("OVERLAP_STRESS");
-    const long value = text ? std::strtol(text, nullptr, 10) : 1;
-    return value > 0 ? static_cast<std::uint64_t>(value) : 1;
+std::uint64_t grade() {
+  const char* text = std::getenv("OVERLAP_STRESS");
+  const long value = text ? std::strtol(text, nullptr, 10) : 1;
+  return value > 0 ? static_cast<std::uint64_t>(value) : 1;
 }
 
 /// Run one try in another thread.
-bool try_elsewhere(ProgressLock& lock)
-{
-    bool entered = false;
-    std::thread([&] {
-        entered = lock.try_lock();
-        if (entered)
-            lock.unlock();
-    }).join();
-    return entered;
+bool try_elsewhere(ProgressLock& lock) {
+  bool entered = false;
+  std::thread([&] {
+    entered = lock.try_lock();
+    if (entered) lock.unlock();
+  }).join();
+  return entered;
 }
 
 }  // namespace
 
-TEST_CASE("a lock that was never started is shared", "[progress_lock]")
-{
-    ProgressLock lock;
-    CHECK(lock.mode() == Mode::shared);
-    lock.lock();
-    CHECK_FALSE(try_elsewhere(lock));
-    lock.unlock();
-    CHECK(try_elsewhere(lock));
+TEST_CASE("a lock that was never started is shared", "[progress_lock]") {
+  ProgressLock lock;
+  CHECK(lock.mode() == Mode::shared);
+  lock.lock();
+  CHECK_FALSE(try_elsewhere(lock));
+  lock.unlock();
+  CHECK(try_elsewhere(lock));
 }
 
-TEST_CASE("one thread is inside at a time and knows it", "[progress_lock]")
-{
-    const Mode mode = GENERATE(Mode::biased, Mode::shared);
-    ProgressLock lock;
+TEST_CASE("one thread is inside at a time and knows it", "[progress_lock]") {
+  const Mode mode = GENERATE(Mode::biased, Mode::shared);
+  ProgressLock lock;
+  lock.start(mode);
+  REQUIRE(lock.mode() == mode);
+  CHECK_FALSE(lock.held_by_me_hint());
+
+  lock.lock();
+  CHECK(lock.held_by_me_hint());
+  CHECK_FALSE(try_elsewhere(lock));
+  lock.unlock();
+  CHECK_FALSE(lock.held_by_me_hint());
+
+  REQUIRE(lock.try_lock());
+  CHECK(lock.held_by_me_hint());
+  CHECK_FALSE(try_elsewhere(lock));
+  lock.unlock();
+
+  CHECK(try_elsewhere(lock));
+  {
+    const Guard guard(lock);
+    CHECK(lock.held_by_me_hint());
+  }
+  CHECK(try_elsewhere(lock));
+}
+
+TEST_CASE("the owner is refused while a guest is inside", "[progress_lock]") {
+  ProgressLock lock;
+  lock.start(Mode::biased);
+  std::atomic<bool> inside{false};
+  std::atomic<bool> leave{false};
+  bool guest_knew = false;
+  std::thread guest([&] {
+    lock.lock();
+    inside.store(true);
+    while (!leave.load()) std::this_thread::yield();
+    guest_knew = lock.held_by_me_hint();
+    lock.unlock();
+  });
+  while (!inside.load()) std::this_thread::yield();
+  CHECK_FALSE(lock.try_lock());
+  CHECK_FALSE(lock.held_by_me_hint());
+  leave.store(true);
+  lock.lock();  // sleeps until the guest has left
+  CHECK(lock.held_by_me_hint());
+  lock.unlock();
+  guest.join();
+  CHECK(guest_knew);
+}
+
+TEST_CASE("the state word can live elsewhere and tells when an MPI thread is inside",
+          "[progress_lock]") {
+  const Mode mode = GENERATE(Mode::biased, Mode::shared);
+  ProgressLock::Word word{7};
+  ProgressLock lock;
+  lock.place_state(&word);
+  CHECK(word.load() == 0);
+  lock.start(mode);
+  lock.lock();
+  CHECK(word.load() != 0);
+  lock.unlock();
+  CHECK(word.load() == 0);
+  lock.place_state(nullptr);
+  lock.lock();
+  CHECK(word.load() == 0);
+  lock.unlock();
+}
+
+TEST_CASE("a lock changes mode between uses", "[progress_lock]") {
+  ProgressLock lock;
+  for (const Mode mode : {Mode::biased, Mode::shared, Mode::biased}) {
     lock.start(mode);
     REQUIRE(lock.mode() == mode);
-    CHECK_FALSE(lock.held_by_me_hint());
-
-    lock.lock();
-    CHECK(lock.held_by_me_hint());
-    CHECK_FALSE(try_elsewhere(lock));
-    lock.unlock();
-    CHECK_FALSE(lock.held_by_me_hint());
-
-    REQUIRE(lock.try_lock());
-    CHECK(lock.held_by_me_hint());
-    CHECK_FALSE(try_elsewhere(lock));
-    lock.unlock();
-
     CHECK(try_elsewhere(lock));
-    {
-        const Guard guard(lock);
-        CHECK(lock.held_by_me_hint());
-    }
-    CHECK(try_elsewhere(lock));
+    const Guard guard(lock);
+    CHECK_FALSE(try_elsewhere(lock));
+  }
 }
 
-TEST_CASE("the owner is refused while a guest is inside", "[progress_lock]")
-{
-    ProgressLock lock;
-    lock.start(Mode::biased);
-    std::atomic<bool> inside{false};
-    std::atomic<bool> leave{false};
-    bool guest_knew = false;
-    std::thread guest([&] {
-        lock.lock();
-        inside.store(true);
-        while (!leave.load())
-            std::this_thread::yield();
-        guest_knew = lock.held_by_me_hint();
-        lock.unlock();
+TEST_CASE("stress: a busy owner and guests that try", "[progress_lock][stress]") {
+  const unsigned guests = GENERATE(1U, 2U, 3U);
+  const std::uint64_t owner_rounds =
+      (overlap::LinuxPlatform::tsan ? 3'000'000 : 30'000'000) * grade();
+  const std::uint64_t guest_rounds = 20'000 * grade();
+  ProgressLock lock;
+  lock.start(Mode::biased);
+  Protected shared;
+  std::latch start(guests + 1);
+  std::vector<std::thread> threads;
+  for (unsigned g = 0; g < guests; ++g)
+    threads.emplace_back([&] {
+      start.arrive_and_wait();
+      for (std::uint64_t entered = 0, refused = 0; entered < guest_rounds;) {
+        if (lock.try_lock()) {
+          shared.visit();
+          lock.unlock();
+          ++entered;
+        } else if (++refused % 64 == 0) {
+          std::this_thread::yield();  // somebody inside may wait for this core
+        }
+      }
     });
-    while (!inside.load())
-        std::this_thread::yield();
-    CHECK_FALSE(lock.try_lock());
-    CHECK_FALSE(lock.held_by_me_hint());
-    leave.store(true);
-    lock.lock();  // sleeps until the guest has left
-    CHECK(lock.held_by_me_hint());
-    lock.unlock();
-    guest.join();
-    CHECK(guest_knew);
+  start.arrive_and_wait();
+  for (std::uint64_t i = 0; i < owner_rounds; ++i) {
+    const Guard guard(lock);
+    shared.visit();
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK_FALSE(shared.torn);
+  CHECK(shared.first == owner_rounds + guests * guest_rounds);
+  CHECK(shared.second == shared.first);
 }
 
-TEST_CASE("the state word can live elsewhere and tells when an MPI thread is inside", "[progress_lock]")
-{
-    const Mode mode = GENERATE(Mode::biased, Mode::shared);
-    ProgressLock::Word word{7};
-    ProgressLock lock;
-    lock.place_state(&word);
-    CHECK(word.load() == 0);
-    lock.start(mode);
-    lock.lock();
-    CHECK(word.load() != 0);
-    lock.unlock();
-    CHECK(word.load() == 0);
-    lock.place_state(nullptr);
-    lock.lock();
-    CHECK(word.load() == 0);
-    lock.unlock();
-}
-
-TEST_CASE("a lock changes mode between uses", "[progress_lock]")
-{
-    ProgressLock lock;
-    for (const Mode mode : {Mode::biased, Mode::shared, Mode::biased}) {
-        lock.start(mode);
-        REQUIRE(lock.mode() == mode);
-        CHECK(try_elsewhere(lock));
-        const Guard guard(lock);
-        CHECK_FALSE(try_elsewhere(lock));
-    }
-}
-
-TEST_CASE("stress: a busy owner and guests that try", "[progress_lock][stress]")
-{
-    const unsigned guests = GENERATE(1U, 2U, 3U);
-    const std::uint64_t owner_rounds = (overlap::LinuxPlatform::tsan ? 3'000'000 : 30'000'000) * grade();
-    const std::uint64_t guest_rounds = 20'000 * grade();
-    ProgressLock lock;
-    lock.start(Mode::biased);
-    Protected shared;
-    std::latch start(guests + 1);
-    std::vector<std::thread> threads;
-    for (unsigned g = 0; g < guests; ++g)
-        threads.emplace_back([&] {
-            start.arrive_and_wait();
-            for (std::uint64_t entered = 0, refused = 0; entered < guest_rounds;) {
-                if (lock.try_lock()) {
-                    shared.visit();
-                    lock.unlock();
-                    ++entered;
-                } else if (++refused % 64 == 0) {
-                    std::this_thread::yield();  // somebody inside may wait for this core
-                }
-            }
-        });
-    start.arrive_and_wait();
-    for (std::uint64_t i = 0; i < owner_rounds; ++i) {
+TEST_CASE("stress: threads that wait", "[progress_lock][stress]") {
+  const Mode mode = GENERATE(Mode::biased, Mode::shared);
+  const std::uint64_t rounds = 10'000 * grade();
+  constexpr unsigned others = 3;
+  ProgressLock lock;
+  lock.start(mode);
+  Protected shared;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < others; ++t)
+    threads.emplace_back([&] {
+      for (std::uint64_t i = 0; i < rounds; ++i) {
         const Guard guard(lock);
         shared.visit();
-    }
-    for (auto& thread : threads)
-        thread.join();
-    CHECK_FALSE(shared.torn);
-    CHECK(shared.first == owner_rounds + guests * guest_rounds);
-    CHECK(shared.second == shared.first);
-}
-
-TEST_CASE("stress: threads that wait", "[progress_lock][stress]")
-{
-    const Mode mode = GENERATE(Mode::biased, Mode::shared);
-    const std::uint64_t rounds = 10'000 * grade();
-    constexpr unsigned others = 3;
-    ProgressLock lock;
-    lock.start(mode);
-    Protected shared;
-    std::vector<std::thread> threads;
-    for (unsigned t = 0; t < others; ++t)
-        threads.emplace_back([&] {
-            for (std::uint64_t i = 0; i < rounds; ++i) {
-                const Guard guard(lock);
-                shared.visit();
-            }
-        });
-    for (std::uint64_t i = 0; i < 10 * rounds; ++i) {
-        const Guard guard(lock);
-        shared.visit();
-    }
-    for (auto& thread : threads)
-        thread.join();
-    CHECK_FALSE(shared.torn);
-    CHECK(shared.first == (10 + others) * rounds);
-    CHECK(shared.second == shared.first);
+      }
+    });
+  for (std::uint64_t i = 0; i < 10 * rounds; ++i) {
+    const Guard guard(lock);
+    shared.visit();
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK_FALSE(shared.torn);
+  CHECK(shared.first == (10 + others) * rounds);
+  CHECK(shared.second == shared.first);
 }

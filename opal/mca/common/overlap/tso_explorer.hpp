@@ -25,397 +25,374 @@
 
 namespace overlap::tso {
 
-enum class StepKind : std::uint8_t { local, load, store, fenced_store, exchange, compare_exchange, membarrier, wait, await_zero, wake_one, wake_all };
+enum class StepKind : std::uint8_t {
+  local,
+  load,
+  store,
+  fenced_store,
+  exchange,
+  compare_exchange,
+  membarrier,
+  wait,
+  await_zero,
+  wake_one,
+  wake_all
+};
 
 struct Step {
-    StepKind kind = StepKind::local;
-    int cell = -1;
-    std::uint64_t expected = 0;
-    std::uint64_t value = 0;
+  StepKind kind = StepKind::local;
+  int cell = -1;
+  std::uint64_t expected = 0;
+  std::uint64_t value = 0;
 };
 
 enum class Outcome : std::uint8_t { holds, two_inside, deadlock, wrong_sum };
 
 struct Verdict {
-    Outcome outcome = Outcome::holds;
-    std::uint64_t states = 0;
-    std::uint64_t paths = 0;
-    std::string story;  ///< the steps that led to a fault
+  Outcome outcome = Outcome::holds;
+  std::uint64_t states = 0;
+  std::uint64_t paths = 0;
+  std::string story;  ///< the steps that led to a fault
 };
 
 class Machine {
-  public:
-    /// @param setup  called at the start of every path; makes the objects under test (cells count up from 0)
-    /// @param threads  bodies; number 0 runs as thread 0
-    /// @param at_end  called when all threads have ended and all buffers are empty; false is a fault
-    Machine(std::function<void()> setup, std::vector<std::function<void()>> threads, std::function<bool()> at_end)
-        : setup_(std::move(setup)), bodies_(std::move(threads)), at_end_(std::move(at_end))
-    {
-        stacks_.resize(bodies_.size(), std::vector<char>(stack_bytes));
+ public:
+  /// @param setup  called at the start of every path; makes the objects under test (cells count up from 0)
+  /// @param threads  bodies; number 0 runs as thread 0
+  /// @param at_end  called when all threads have ended and all buffers are empty; false is a fault
+  Machine(std::function<void()> setup, std::vector<std::function<void()>> threads,
+          std::function<bool()> at_end)
+      : setup_(std::move(setup)), bodies_(std::move(threads)), at_end_(std::move(at_end)) {
+    stacks_.resize(bodies_.size(), std::vector<char>(stack_bytes));
+  }
+
+  Verdict explore() {
+    Verdict verdict;
+    std::vector<Branch> path;
+    do {
+      ++verdict.paths;
+      verdict.outcome = run(path);
+    } while (verdict.outcome == Outcome::holds && backtrack(path));
+    verdict.states = seen_.size();
+    verdict.story = story_;
+    return verdict;
+  }
+
+  // --- called by the code under test, inside a fiber or in setup -------------------------------------------------
+  int new_cell(std::uint64_t value) {
+    memory_.push_back(value);
+    return static_cast<int>(memory_.size()) - 1;
+  }
+
+  /// Announce a step, let the explorer choose, do it when chosen.
+  std::uint64_t step(Step next) {
+    if (running_ < 0) return perform_in_setup(next);
+    Thread& me = threads_[static_cast<std::size_t>(running_)];
+    me.next = next;
+    swapcontext(&me.context, &scheduler_);
+    return me.result;
+  }
+
+  void enter() {
+    if (++inside_ > 1) two_inside_ = true;
+  }
+  void leave() { --inside_; }
+  [[nodiscard]] int self() const { return running_; }
+  [[nodiscard]] std::uint64_t cell(int id) const { return memory_[static_cast<std::size_t>(id)]; }
+
+  static inline Machine* current = nullptr;
+
+ private:
+  static constexpr std::size_t stack_bytes = 64 * 1024;
+  enum class State : std::uint8_t { ready, asleep, ended };
+
+  struct Store {
+    int cell;
+    std::uint64_t value;
+  };
+  struct Thread {
+    ucontext_t context{};
+    State state = State::ready;
+    Step next{};
+    std::uint64_t result = 0;
+    std::uint64_t history = 1469598103934665603ULL;
+    std::deque<Store> buffer;
+  };
+  struct Choice {
+    int thread;
+    bool flush;
+    unsigned variant;  ///< which sleeper a wake_one wakes
+  };
+  struct Branch {
+    unsigned chosen;
+    unsigned count;
+  };
+
+  static bool backtrack(std::vector<Branch>& path) {
+    while (!path.empty() && ++path.back().chosen == path.back().count) path.pop_back();
+    return !path.empty();
+  }
+
+  Outcome run(std::vector<Branch>& path) {
+    reset();
+    story_.clear();
+    for (std::size_t depth = 0;; ++depth) {
+      const auto choices = enabled();
+      if (choices.empty()) return finish();
+      if (depth == path.size()) {
+        if (!seen_.insert(key()).second) return Outcome::holds;
+        path.push_back({0, static_cast<unsigned>(choices.size())});
+      }
+      take(choices[path[depth].chosen]);
+      if (two_inside_) return Outcome::two_inside;
     }
+  }
 
-    Verdict explore()
-    {
-        Verdict verdict;
-        std::vector<Branch> path;
-        do {
-            ++verdict.paths;
-            verdict.outcome = run(path);
-        } while (verdict.outcome == Outcome::holds && backtrack(path));
-        verdict.states = seen_.size();
-        verdict.story = story_;
-        return verdict;
-    }
-
-    // --- called by the code under test, inside a fiber or in setup -------------------------------------------------
-    int new_cell(std::uint64_t value)
-    {
-        memory_.push_back(value);
-        return static_cast<int>(memory_.size()) - 1;
-    }
-
-    /// Announce a step, let the explorer choose, do it when chosen.
-    std::uint64_t step(Step next)
-    {
-        if (running_ < 0)
-            return perform_in_setup(next);
-        Thread& me = threads_[static_cast<std::size_t>(running_)];
-        me.next = next;
-        swapcontext(&me.context, &scheduler_);
-        return me.result;
-    }
-
-    void enter()
-    {
-        if (++inside_ > 1)
-            two_inside_ = true;
-    }
-    void leave() { --inside_; }
-    [[nodiscard]] int self() const { return running_; }
-    [[nodiscard]] std::uint64_t cell(int id) const { return memory_[static_cast<std::size_t>(id)]; }
-
-    static inline Machine* current = nullptr;
-
-  private:
-    static constexpr std::size_t stack_bytes = 64 * 1024;
-    enum class State : std::uint8_t { ready, asleep, ended };
-
-    struct Store {
-        int cell;
-        std::uint64_t value;
-    };
-    struct Thread {
-        ucontext_t context{};
-        State state = State::ready;
-        Step next{};
-        std::uint64_t result = 0;
-        std::uint64_t history = 1469598103934665603ULL;
-        std::deque<Store> buffer;
-    };
-    struct Choice {
-        int thread;
-        bool flush;
-        unsigned variant;  ///< which sleeper a wake_one wakes
-    };
-    struct Branch {
-        unsigned chosen;
-        unsigned count;
-    };
-
-    static bool backtrack(std::vector<Branch>& path)
-    {
-        while (!path.empty() && ++path.back().chosen == path.back().count)
-            path.pop_back();
-        return !path.empty();
-    }
-
-    Outcome run(std::vector<Branch>& path)
-    {
-        reset();
-        story_.clear();
-        for (std::size_t depth = 0;; ++depth) {
-            const auto choices = enabled();
-            if (choices.empty())
-                return finish();
-            if (depth == path.size()) {
-                if (!seen_.insert(key()).second)
-                    return Outcome::holds;
-                path.push_back({0, static_cast<unsigned>(choices.size())});
-            }
-            take(choices[path[depth].chosen]);
-            if (two_inside_)
-                return Outcome::two_inside;
-        }
-    }
-
-    void reset()
-    {
-        current = this;
-        memory_.clear();
-        inside_ = 0;
-        two_inside_ = false;
-        running_ = -1;
-        setup_();
-        threads_ = std::vector<Thread>(bodies_.size());
-        for (std::size_t i = 0; i < bodies_.size(); ++i) {
+  void reset() {
+    current = this;
+    memory_.clear();
+    inside_ = 0;
+    two_inside_ = false;
+    running_ = -1;
+    setup_();
+    threads_ = std::vector<Thread>(bodies_.size());
+    for (std::size_t i = 0; i < bodies_.size(); ++i) {
 #if defined(__SANITIZE_ADDRESS__)
-            __asan_unpoison_memory_region(stacks_[i].data(), stack_bytes);
+      __asan_unpoison_memory_region(stacks_[i].data(), stack_bytes);
 #endif
-            Thread& thread = threads_[i];
-            getcontext(&thread.context);
-            thread.context.uc_stack.ss_sp = stacks_[i].data();
-            thread.context.uc_stack.ss_size = stack_bytes;
-            thread.context.uc_link = nullptr;
-            makecontext(&thread.context, &Machine::fiber, 0);
-            resume(i);  // up to its first visible step
-        }
+      Thread& thread = threads_[i];
+      getcontext(&thread.context);
+      thread.context.uc_stack.ss_sp = stacks_[i].data();
+      thread.context.uc_stack.ss_size = stack_bytes;
+      thread.context.uc_link = nullptr;
+      makecontext(&thread.context, &Machine::fiber, 0);
+      resume(i);  // up to its first visible step
     }
+  }
 
-    static void fiber()
-    {
-        Machine& machine = *current;
-        const auto me = static_cast<std::size_t>(machine.running_);
-        machine.bodies_[me]();
-        machine.threads_[me].state = State::ended;
-        swapcontext(&machine.threads_[me].context, &machine.scheduler_);
+  static void fiber() {
+    Machine& machine = *current;
+    const auto me = static_cast<std::size_t>(machine.running_);
+    machine.bodies_[me]();
+    machine.threads_[me].state = State::ended;
+    swapcontext(&machine.threads_[me].context, &machine.scheduler_);
+  }
+
+  void resume(std::size_t thread) {
+    running_ = static_cast<int>(thread);
+    swapcontext(&scheduler_, &threads_[thread].context);
+    running_ = -1;
+  }
+
+  std::vector<Choice> enabled() const {
+    std::vector<Choice> choices;
+    for (int i = 0; i < static_cast<int>(threads_.size()); ++i) {
+      const Thread& thread = threads_[static_cast<std::size_t>(i)];
+      if (!thread.buffer.empty()) choices.push_back({i, true, 0});
+      if (thread.state != State::ready) continue;
+      if (thread.next.kind == StepKind::await_zero && visible(thread, thread.next.cell) != 0)
+        continue;
+      const auto variants = thread.next.kind == StepKind::wake_one
+                                ? std::max<std::size_t>(1, sleepers(thread.next.cell).size())
+                                : 1;
+      for (unsigned v = 0; v < variants; ++v) choices.push_back({i, false, v});
     }
+    return choices;
+  }
 
-    void resume(std::size_t thread)
-    {
-        running_ = static_cast<int>(thread);
-        swapcontext(&scheduler_, &threads_[thread].context);
-        running_ = -1;
+  Outcome finish() const {
+    for (const Thread& thread : threads_)
+      if (thread.state != State::ended) return Outcome::deadlock;
+    return at_end_() ? Outcome::holds : Outcome::wrong_sum;
+  }
+
+  void take(const Choice& choice) {
+    const auto index = static_cast<std::size_t>(choice.thread);
+    Thread& thread = threads_[index];
+    tell(choice, thread);
+    if (choice.flush) {
+      flush_one(thread);
+      return;
     }
+    const bool goes_on = perform(thread, choice.variant);
+    note(thread, thread.result);
+    if (goes_on) resume(index);
+  }
 
-    std::vector<Choice> enabled() const
-    {
-        std::vector<Choice> choices;
-        for (int i = 0; i < static_cast<int>(threads_.size()); ++i) {
-            const Thread& thread = threads_[static_cast<std::size_t>(i)];
-            if (!thread.buffer.empty())
-                choices.push_back({i, true, 0});
-            if (thread.state != State::ready)
-                continue;
-            if (thread.next.kind == StepKind::await_zero && visible(thread, thread.next.cell) != 0)
-                continue;
-            const auto variants = thread.next.kind == StepKind::wake_one ? std::max<std::size_t>(1, sleepers(thread.next.cell).size()) : 1;
-            for (unsigned v = 0; v < variants; ++v)
-                choices.push_back({i, false, v});
-        }
-        return choices;
-    }
-
-    Outcome finish() const
-    {
-        for (const Thread& thread : threads_)
-            if (thread.state != State::ended)
-                return Outcome::deadlock;
-        return at_end_() ? Outcome::holds : Outcome::wrong_sum;
-    }
-
-    void take(const Choice& choice)
-    {
-        const auto index = static_cast<std::size_t>(choice.thread);
-        Thread& thread = threads_[index];
-        tell(choice, thread);
-        if (choice.flush) {
-            flush_one(thread);
-            return;
-        }
-        const bool goes_on = perform(thread, choice.variant);
-        note(thread, thread.result);
-        if (goes_on)
-            resume(index);
-    }
-
-    bool perform(Thread& thread, unsigned variant)
-    {
-        const Step step = thread.next;
-        switch (step.kind) {
-        case StepKind::local:
-            thread.result = 0;
-            return true;
-        case StepKind::load:
-        case StepKind::await_zero:
-            thread.result = visible(thread, step.cell);
-            return true;
-        case StepKind::store:
-            thread.buffer.push_back({step.cell, step.value});
-            thread.result = 0;
-            return true;
-        case StepKind::fenced_store:
-        case StepKind::exchange:
-            drain(thread);
-            thread.result = std::exchange(memory_[static_cast<std::size_t>(step.cell)], step.value);
-            return true;
-        case StepKind::compare_exchange: {
-            drain(thread);
-            std::uint64_t& word = memory_[static_cast<std::size_t>(step.cell)];
-            thread.result = word;
-            if (word == step.expected)
-                word = step.value;
-            return true;
-        }
-        case StepKind::membarrier:
-            for (Thread& other : threads_)
-                drain(other);
-            thread.result = 0;
-            return true;
-        case StepKind::wait:
-            drain(thread);
-            thread.result = 0;
-            if (memory_[static_cast<std::size_t>(step.cell)] != step.expected)
-                return true;
-            thread.state = State::asleep;
-            return false;
-        case StepKind::wake_one:
-        case StepKind::wake_all: {
-            drain(thread);
-            thread.result = 0;
-            const auto asleep = sleepers(step.cell);
-            for (std::size_t i = 0; i < asleep.size(); ++i)
-                if (step.kind == StepKind::wake_all || i == variant)
-                    wake(threads_[asleep[i]]);
-            return true;
-        }
-        }
+  bool perform(Thread& thread, unsigned variant) {
+    const Step step = thread.next;
+    switch (step.kind) {
+      case StepKind::local: thread.result = 0; return true;
+      case StepKind::load:
+      case StepKind::await_zero: thread.result = visible(thread, step.cell); return true;
+      case StepKind::store:
+        thread.buffer.push_back({step.cell, step.value});
+        thread.result = 0;
         return true;
-    }
-
-    /// A woken thread returns from its wait as its next step.
-    void wake(Thread& sleeper)
-    {
-        sleeper.state = State::ready;
-        sleeper.next = {};
-        note(sleeper, 1);
-    }
-
-    std::uint64_t perform_in_setup(const Step& step)
-    {
+      case StepKind::fenced_store:
+      case StepKind::exchange:
+        drain(thread);
+        thread.result = std::exchange(memory_[static_cast<std::size_t>(step.cell)], step.value);
+        return true;
+      case StepKind::compare_exchange: {
+        drain(thread);
         std::uint64_t& word = memory_[static_cast<std::size_t>(step.cell)];
-        const std::uint64_t before = word;
-        if (step.kind == StepKind::store || step.kind == StepKind::fenced_store)
-            word = step.value;
-        return before;
+        thread.result = word;
+        if (word == step.expected) word = step.value;
+        return true;
+      }
+      case StepKind::membarrier:
+        for (Thread& other : threads_) drain(other);
+        thread.result = 0;
+        return true;
+      case StepKind::wait:
+        drain(thread);
+        thread.result = 0;
+        if (memory_[static_cast<std::size_t>(step.cell)] != step.expected) return true;
+        thread.state = State::asleep;
+        return false;
+      case StepKind::wake_one:
+      case StepKind::wake_all: {
+        drain(thread);
+        thread.result = 0;
+        const auto asleep = sleepers(step.cell);
+        for (std::size_t i = 0; i < asleep.size(); ++i)
+          if (step.kind == StepKind::wake_all || i == variant) wake(threads_[asleep[i]]);
+        return true;
+      }
     }
+    return true;
+  }
 
-    std::vector<std::size_t> sleepers(int cell) const
-    {
-        std::vector<std::size_t> found;
-        for (std::size_t i = 0; i < threads_.size(); ++i)
-            if (threads_[i].state == State::asleep && threads_[i].next.cell == cell)
-                found.push_back(i);
-        return found;
+  /// A woken thread returns from its wait as its next step.
+  void wake(Thread& sleeper) {
+    sleeper.state = State::ready;
+    sleeper.next = {};
+    note(sleeper, 1);
+  }
+
+  std::uint64_t perform_in_setup(const Step& step) {
+    std::uint64_t& word = memory_[static_cast<std::size_t>(step.cell)];
+    const std::uint64_t before = word;
+    if (step.kind == StepKind::store || step.kind == StepKind::fenced_store) word = step.value;
+    return before;
+  }
+
+  std::vector<std::size_t> sleepers(int cell) const {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < threads_.size(); ++i)
+      if (threads_[i].state == State::asleep && threads_[i].next.cell == cell) found.push_back(i);
+    return found;
+  }
+
+  std::uint64_t visible(const Thread& thread, int cell) const {
+    for (auto store = thread.buffer.rbegin(); store != thread.buffer.rend(); ++store)
+      if (store->cell == cell) return store->value;
+    return memory_[static_cast<std::size_t>(cell)];
+  }
+
+  void flush_one(Thread& thread) {
+    memory_[static_cast<std::size_t>(thread.buffer.front().cell)] = thread.buffer.front().value;
+    thread.buffer.pop_front();
+  }
+
+  void drain(Thread& thread) {
+    while (!thread.buffer.empty()) flush_one(thread);
+  }
+
+  static void note(Thread& thread, std::uint64_t value) {
+    thread.history = (thread.history ^ (value + 0x9e3779b97f4a7c15ULL)) * 1099511628211ULL;
+    thread.history ^= thread.history >> 29;
+  }
+
+  std::string key() const {
+    std::string bytes;
+    const auto put = [&](std::uint64_t v) {
+      bytes.append(reinterpret_cast<const char*>(&v), sizeof v);
+    };
+    for (std::uint64_t word : memory_) put(word);
+    for (const Thread& thread : threads_) {
+      put(thread.history);
+      put(static_cast<std::uint64_t>(thread.state));
+      put(thread.buffer.size());
+      for (const Store& store : thread.buffer) {
+        put(static_cast<std::uint64_t>(store.cell));
+        put(store.value);
+      }
     }
+    return bytes;
+  }
 
-    std::uint64_t visible(const Thread& thread, int cell) const
-    {
-        for (auto store = thread.buffer.rbegin(); store != thread.buffer.rend(); ++store)
-            if (store->cell == cell)
-                return store->value;
-        return memory_[static_cast<std::size_t>(cell)];
-    }
+  void tell(const Choice& choice, const Thread& thread) {
+    static constexpr std::array names{
+        "local",      "load", "store",      "fenced store", "exchange", "compare-exchange",
+        "membarrier", "wait", "await zero", "wake one",     "wake all"};
+    char line[96];
+    if (choice.flush)
+      std::snprintf(line, sizeof line, "t%d: buffer writes cell %d = %llu\n", choice.thread,
+                    thread.buffer.front().cell,
+                    static_cast<unsigned long long>(thread.buffer.front().value));
+    else
+      std::snprintf(line, sizeof line, "t%d: %s cell %d (%llu)\n", choice.thread,
+                    names[static_cast<std::size_t>(thread.next.kind)], thread.next.cell,
+                    static_cast<unsigned long long>(thread.next.value));
+    story_ += line;
+  }
 
-    void flush_one(Thread& thread)
-    {
-        memory_[static_cast<std::size_t>(thread.buffer.front().cell)] = thread.buffer.front().value;
-        thread.buffer.pop_front();
-    }
-
-    void drain(Thread& thread)
-    {
-        while (!thread.buffer.empty())
-            flush_one(thread);
-    }
-
-    static void note(Thread& thread, std::uint64_t value)
-    {
-        thread.history = (thread.history ^ (value + 0x9e3779b97f4a7c15ULL)) * 1099511628211ULL;
-        thread.history ^= thread.history >> 29;
-    }
-
-    std::string key() const
-    {
-        std::string bytes;
-        const auto put = [&](std::uint64_t v) { bytes.append(reinterpret_cast<const char*>(&v), sizeof v); };
-        for (std::uint64_t word : memory_)
-            put(word);
-        for (const Thread& thread : threads_) {
-            put(thread.history);
-            put(static_cast<std::uint64_t>(thread.state));
-            put(thread.buffer.size());
-            for (const Store& store : thread.buffer) {
-                put(static_cast<std::uint64_t>(store.cell));
-                put(store.value);
-            }
-        }
-        return bytes;
-    }
-
-    void tell(const Choice& choice, const Thread& thread)
-    {
-        static constexpr std::array names{"local", "load", "store", "fenced store", "exchange", "compare-exchange", "membarrier", "wait", "await zero", "wake one", "wake all"};
-        char line[96];
-        if (choice.flush)
-            std::snprintf(line, sizeof line, "t%d: buffer writes cell %d = %llu\n", choice.thread, thread.buffer.front().cell,
-                          static_cast<unsigned long long>(thread.buffer.front().value));
-        else
-            std::snprintf(line, sizeof line, "t%d: %s cell %d (%llu)\n", choice.thread, names[static_cast<std::size_t>(thread.next.kind)],
-                          thread.next.cell, static_cast<unsigned long long>(thread.next.value));
-        story_ += line;
-    }
-
-    std::function<void()> setup_;
-    std::vector<std::function<void()>> bodies_;
-    std::function<bool()> at_end_;
-    std::vector<std::vector<char>> stacks_;
-    std::vector<Thread> threads_;
-    std::vector<std::uint64_t> memory_;
-    std::unordered_set<std::string> seen_;
-    std::string story_;
-    ucontext_t scheduler_{};
-    int running_ = -1;
-    int inside_ = 0;
-    bool two_inside_ = false;
+  std::function<void()> setup_;
+  std::vector<std::function<void()>> bodies_;
+  std::function<bool()> at_end_;
+  std::vector<std::vector<char>> stacks_;
+  std::vector<Thread> threads_;
+  std::vector<std::uint64_t> memory_;
+  std::unordered_set<std::string> seen_;
+  std::string story_;
+  ucontext_t scheduler_{};
+  int running_ = -1;
+  int inside_ = 0;
+  bool two_inside_ = false;
 };
 
 /// std::atomic's face on a cell of the model machine.
-template <class T> class Atomic {
-  public:
-    explicit Atomic(T value) : cell_(Machine::current->new_cell(static_cast<std::uint64_t>(value))) {}
-    T load(std::memory_order) const { return static_cast<T>(Machine::current->step({StepKind::load, cell_})); }
-    void store(T value, std::memory_order order)
-    {
-        const auto kind = order == std::memory_order_seq_cst ? StepKind::fenced_store : StepKind::store;
-        Machine::current->step({kind, cell_, 0, static_cast<std::uint64_t>(value)});
-    }
-    T exchange(T value, std::memory_order)
-    {
-        return static_cast<T>(Machine::current->step({StepKind::exchange, cell_, 0, static_cast<std::uint64_t>(value)}));
-    }
-    bool compare_exchange_strong(T& expected, T value, std::memory_order)
-    {
-        const auto found = static_cast<T>(Machine::current->step(
-            {StepKind::compare_exchange, cell_, static_cast<std::uint64_t>(expected), static_cast<std::uint64_t>(value)}));
-        const bool done = found == expected;
-        expected = found;
-        return done;
-    }
-    [[nodiscard]] int cell() const { return cell_; }
+template <class T>
+class Atomic {
+ public:
+  explicit Atomic(T value) : cell_(Machine::current->new_cell(static_cast<std::uint64_t>(value))) {}
+  T load(std::memory_order) const {
+    return static_cast<T>(Machine::current->step({StepKind::load, cell_}));
+  }
+  void store(T value, std::memory_order order) {
+    const auto kind = order == std::memory_order_seq_cst ? StepKind::fenced_store : StepKind::store;
+    Machine::current->step({kind, cell_, 0, static_cast<std::uint64_t>(value)});
+  }
+  T exchange(T value, std::memory_order) {
+    return static_cast<T>(
+        Machine::current->step({StepKind::exchange, cell_, 0, static_cast<std::uint64_t>(value)}));
+  }
+  bool compare_exchange_strong(T& expected, T value, std::memory_order) {
+    const auto found = static_cast<T>(Machine::current->step({StepKind::compare_exchange, cell_,
+                                                              static_cast<std::uint64_t>(expected),
+                                                              static_cast<std::uint64_t>(value)}));
+    const bool done = found == expected;
+    expected = found;
+    return done;
+  }
+  [[nodiscard]] int cell() const { return cell_; }
 
-  private:
-    int cell_;
+ private:
+  int cell_;
 };
 
 /// Written and read by one thread only, or only for assertions: no visible step.
-template <class T> class Atomic<T*> {
-  public:
-    explicit Atomic(T* value) : value_(value) {}
-    T* load(std::memory_order) const { return value_; }
-    void store(T* value, std::memory_order) { value_ = value; }
+template <class T>
+class Atomic<T*> {
+ public:
+  explicit Atomic(T* value) : value_(value) {}
+  T* load(std::memory_order) const { return value_; }
+  void store(T* value, std::memory_order) { value_ = value; }
 
-  private:
-    T* value_;
+ private:
+  T* value_;
 };
 
 }  // namespace overlap::tso

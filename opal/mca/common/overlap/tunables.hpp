@@ -22,25 +22,24 @@ enum class TunableType : std::uint8_t { u32, u64, i32, flag, choice, text };
 
 /// One tunable. Limits are inclusive; a u64 goes up to 2^63 - 1.
 struct TunableRow {
-    const char* name;
-    TunableType type;
-    std::int64_t default_value;  ///< choice: index of the name
-    std::int64_t min;
-    std::int64_t max;
-    const char* unit;     ///< "" for none
-    int level;            ///< 1-3 who runs programs, 4-6 who tunes, 7-9 who develops
-    const char* help;     ///< one sentence, ends with a full stop
-    const char* choices;  ///< choice: "first, second, ..."; else ""
-    void* storage;        ///< std::uint32_t, std::uint64_t, std::int32_t, bool, an int-based enum, or const char* (text; null is empty)
+  const char* name;
+  TunableType type;
+  std::int64_t default_value;  ///< choice: index of the name
+  std::int64_t min;
+  std::int64_t max;
+  const char* unit;     ///< "" for none
+  int level;            ///< 1-3 who runs programs, 4-6 who tunes, 7-9 who develops
+  const char* help;     ///< one sentence, ends with a full stop
+  const char* choices;  ///< choice: "first, second, ..."; else ""
+  void*
+      storage;  ///< std::uint32_t, std::uint64_t, std::int32_t, bool, an int-based enum, or const char* (text; null is empty)
 };
 
 /// Number of names in "first, second, ...".
-[[nodiscard]] constexpr std::int64_t count_choices(std::string_view names) noexcept
-{
-    std::int64_t count = names.empty() ? 0 : 1;
-    for (char c : names)
-        count += c == ',';
-    return count;
+[[nodiscard]] constexpr std::int64_t count_choices(std::string_view names) noexcept {
+  std::int64_t count = names.empty() ? 0 : 1;
+  for (char c : names) count += c == ',';
+  return count;
 }
 
 // --- pure part -----------------------------------------------------------------------------------------------------
@@ -68,21 +67,24 @@ struct TunableRow {
 /// @param prefix  "<framework>_<component>_"
 /// @param given   for instance "64k"; suffixes k, m, g are Open MPI's
 /// @returns  empty, or what is wrong with it and what to change
-[[nodiscard]] std::string check_text(std::string_view prefix, const TunableRow& row, std::string_view given);
+[[nodiscard]] std::string check_text(std::string_view prefix, const TunableRow& row,
+                                     std::string_view given);
 
 /// Find environment variables that look like tunables of this component but are none.
 /// @param environment  "NAME=value" each
 /// @param also_known   full names without OMPI_MCA_ that others registered
 /// @returns  one sentence per unknown name, with the nearest known name
-[[nodiscard]] std::vector<std::string> unknown_names(std::string_view prefix, std::span<const TunableRow> rows,
-                                                     std::span<const std::string_view> environment,
-                                                     std::span<const std::string_view> also_known = {});
+[[nodiscard]] std::vector<std::string> unknown_names(
+    std::string_view prefix, std::span<const TunableRow> rows,
+    std::span<const std::string_view> environment,
+    std::span<const std::string_view> also_known = {});
 
 /// Check that a table is well formed: sentences, levels, defaults inside limits, no name twice.
 /// @returns  empty, or the first thing that is wrong
 [[nodiscard]] std::string table_fault(std::span<const TunableRow> rows);
 
-[[nodiscard]] std::string render_markdown(std::string_view prefix, std::span<const TunableRow> rows);
+[[nodiscard]] std::string render_markdown(std::string_view prefix,
+                                          std::span<const TunableRow> rows);
 [[nodiscard]] std::string render_man(std::string_view prefix, std::span<const TunableRow> rows);
 
 // --- Open MPI part (tunables_mca.cpp) ------------------------------------------------------------------------------
@@ -90,11 +92,13 @@ struct TunableRow {
 /// Register every row with the MCA; call in the component's register function. A flag or choice with an unknown value
 /// keeps its default for now: Open MPI has told the user, and check_tunables fails.
 /// @returns  OPAL_SUCCESS or Open MPI's error
-[[nodiscard]] int register_tunables(const mca_base_component_2_1_0_t* component, std::span<const TunableRow> rows) noexcept;
+[[nodiscard]] int register_tunables(const mca_base_component_2_1_0_t* component,
+                                    std::span<const TunableRow> rows) noexcept;
 
 /// Check all registered values and look for unknown names; call in the component's open function.
 /// Shows one message that names everything wrong.
 /// @returns  OPAL_SUCCESS (unknown names only warn) or OPAL_ERR_BAD_PARAM
-[[nodiscard]] int check_tunables(const mca_base_component_2_1_0_t* component, std::span<const TunableRow> rows) noexcept;
+[[nodiscard]] int check_tunables(const mca_base_component_2_1_0_t* component,
+                                 std::span<const TunableRow> rows) noexcept;
 
 }  // namespace overlap

@@ -22,7 +22,7 @@
 
 #define X(name, type, ...)
 #define X_TEXT(...)
-#define X_CHOICE(name, default_name, level, help, ...) enum class name##_choice : int { __VA_ARGS__ };
+#define X_CHOICE(name, default_name, level, help, ...) enum class name##_choice : int{__VA_ARGS__};
 #include OVERLAP_TUNABLES_FILE
 #undef X
 #undef X_TEXT
@@ -38,9 +38,8 @@ struct Tunables {
 #undef X_CHOICE
 };
 
-inline auto tunable_rows(Tunables& values)
-{
-    constexpr std::size_t count = 0
+inline auto tunable_rows(Tunables& values) {
+  constexpr std::size_t count = 0
 #define X(...) +1
 #define X_CHOICE(...) +1
 #define X_TEXT(...) +1
@@ -48,19 +47,28 @@ inline auto tunable_rows(Tunables& values)
 #undef X
 #undef X_TEXT
 #undef X_CHOICE
-        ;
-    return std::array<overlap::TunableRow, count>{{
-#define X(name, type, default_value, min, max, unit, level, help)                                                      \
-    {#name, overlap::TunableType::type, default_value, min, max, unit, level, help, "", &values.name},
-#define X_CHOICE(name, default_name, level, help, ...)                                                                 \
-    {#name, overlap::TunableType::choice, static_cast<int>(name##_choice::default_name), 0,                            \
-     overlap::count_choices(#__VA_ARGS__) - 1, "", level, help, #__VA_ARGS__, &values.name},
-#define X_TEXT(name, level, help) {#name, overlap::TunableType::text, 0, 0, 0, "", level, help, "", &values.name},
+      ;
+  return std::array<overlap::TunableRow, count>{{
+#define X(name, type, default_value, min, max, unit, level, help) \
+  {#name, overlap::TunableType::type, default_value, min, max, unit, level, help, "", &values.name},
+#define X_CHOICE(name, default_name, level, help, ...) \
+  {#name,                                              \
+   overlap::TunableType::choice,                       \
+   static_cast<int>(name##_choice::default_name),      \
+   0,                                                  \
+   overlap::count_choices(#__VA_ARGS__) - 1,           \
+   "",                                                 \
+   level,                                              \
+   help,                                               \
+   #__VA_ARGS__,                                       \
+   &values.name},
+#define X_TEXT(name, level, help) \
+  {#name, overlap::TunableType::text, 0, 0, 0, "", level, help, "", &values.name},
 #include OVERLAP_TUNABLES_FILE
 #undef X
 #undef X_TEXT
 #undef X_CHOICE
-    }};
+  }};
 }
 
 #undef OVERLAP_TUNABLE_CPP_u32

@@ -9,137 +9,123 @@ namespace overlap {
 namespace {
 
 /// Storage of the rows whose setting Open MPI refused, with a message of its own, at registration.
-std::vector<const void*>& refused()
-{
-    static std::vector<const void*> storages;
-    return storages;
+std::vector<const void*>& refused() {
+  static std::vector<const void*> storages;
+  return storages;
 }
 
-std::string prefix_of(const mca_base_component_t* component)
-{
-    return std::string(component->mca_type_name) + "_" + component->mca_component_name + "_";
+std::string prefix_of(const mca_base_component_t* component) {
+  return std::string(component->mca_type_name) + "_" + component->mca_component_name + "_";
 }
 
-mca_base_var_type_t type_of(TunableType type)
-{
-    switch (type) {
+mca_base_var_type_t type_of(TunableType type) {
+  switch (type) {
     case TunableType::u32:
-        return MCA_BASE_VAR_TYPE_UINT32_T;  // not UNSIGNED_INT: its overflow message says neither range nor unit
-    case TunableType::u64:
-        return MCA_BASE_VAR_TYPE_UINT64_T;
-    case TunableType::i32:
-        return MCA_BASE_VAR_TYPE_INT32_T;
-    case TunableType::flag:
-        return MCA_BASE_VAR_TYPE_BOOL;
-    case TunableType::choice:
-        return MCA_BASE_VAR_TYPE_INT;
-    case TunableType::text:
-        return MCA_BASE_VAR_TYPE_STRING;
-    }
-    return MCA_BASE_VAR_TYPE_MAX;
+      return MCA_BASE_VAR_TYPE_UINT32_T;  // not UNSIGNED_INT: its overflow message says neither range nor unit
+    case TunableType::u64: return MCA_BASE_VAR_TYPE_UINT64_T;
+    case TunableType::i32: return MCA_BASE_VAR_TYPE_INT32_T;
+    case TunableType::flag: return MCA_BASE_VAR_TYPE_BOOL;
+    case TunableType::choice: return MCA_BASE_VAR_TYPE_INT;
+    case TunableType::text: return MCA_BASE_VAR_TYPE_STRING;
+  }
+  return MCA_BASE_VAR_TYPE_MAX;
 }
 
 /// Open MPI's list of names for a choice, which it copies; the caller releases it after registration.
-int make_enumerator(const TunableRow& row, const std::string& full_name, mca_base_var_enum_t** enumerator)
-{
-    const auto names = choice_names(row);
-    std::vector<mca_base_var_enum_value_t> values;
-    for (const std::string& name : names)
-        values.push_back({.value = static_cast<int>(values.size()), .string = name.c_str()});
-    values.push_back({.value = 0, .string = nullptr});
-    return mca_base_var_enum_create(full_name.c_str(), values.data(), enumerator);
+int make_enumerator(const TunableRow& row, const std::string& full_name,
+                    mca_base_var_enum_t** enumerator) {
+  const auto names = choice_names(row);
+  std::vector<mca_base_var_enum_value_t> values;
+  for (const std::string& name : names)
+    values.push_back({.value = static_cast<int>(values.size()), .string = name.c_str()});
+  values.push_back({.value = 0, .string = nullptr});
+  return mca_base_var_enum_create(full_name.c_str(), values.data(), enumerator);
 }
 
-int register_row(const mca_base_component_t* component, const TunableRow& row)
-{
-    mca_base_var_enum_t* enumerator = nullptr;
-    if (row.type == TunableType::choice) {
-        const int made = make_enumerator(row, prefix_of(component) + row.name, &enumerator);
-        if (made != OPAL_SUCCESS)
-            return made;
-    }
-    const auto level = static_cast<mca_base_var_info_lvl_t>(OPAL_INFO_LVL_1 + row.level - 1);
-    const int index = mca_base_component_var_register(component, row.name, help_text(row).c_str(), type_of(row.type), enumerator,
-                                                      0, static_cast<mca_base_var_flag_t>(0), level,
-                                                      MCA_BASE_VAR_SCOPE_READONLY, row.storage);
-    if (enumerator)
-        OBJ_RELEASE(enumerator);
-    if (index == OPAL_ERR_VALUE_OUT_OF_BOUNDS) {
-        refused().push_back(row.storage);
-        return OPAL_SUCCESS;
-    }
-    return index < 0 ? index : OPAL_SUCCESS;
+int register_row(const mca_base_component_t* component, const TunableRow& row) {
+  mca_base_var_enum_t* enumerator = nullptr;
+  if (row.type == TunableType::choice) {
+    const int made = make_enumerator(row, prefix_of(component) + row.name, &enumerator);
+    if (made != OPAL_SUCCESS) return made;
+  }
+  const auto level = static_cast<mca_base_var_info_lvl_t>(OPAL_INFO_LVL_1 + row.level - 1);
+  const int index = mca_base_component_var_register(
+      component, row.name, help_text(row).c_str(), type_of(row.type), enumerator, 0,
+      static_cast<mca_base_var_flag_t>(0), level, MCA_BASE_VAR_SCOPE_READONLY, row.storage);
+  if (enumerator) OBJ_RELEASE(enumerator);
+  if (index == OPAL_ERR_VALUE_OUT_OF_BOUNDS) {
+    refused().push_back(row.storage);
+    return OPAL_SUCCESS;
+  }
+  return index < 0 ? index : OPAL_SUCCESS;
 }
 
 /// The text the user set, looked up as Open MPI does; null when it comes from a file or nowhere.
-const char* environment_text(const mca_base_component_t* component, const TunableRow& row)
-{
-    const std::string full_name = prefix_of(component) + row.name;
-    if (const char* text = std::getenv(("OMPI_MCA_" + std::string(component->mca_project_name) + "_" + full_name).c_str()))
-        return text;
-    return std::getenv(("OMPI_MCA_" + full_name).c_str());
+const char* environment_text(const mca_base_component_t* component, const TunableRow& row) {
+  const std::string full_name = prefix_of(component) + row.name;
+  if (const char* text = std::getenv(
+          ("OMPI_MCA_" + std::string(component->mca_project_name) + "_" + full_name).c_str()))
+    return text;
+  return std::getenv(("OMPI_MCA_" + full_name).c_str());
 }
 
-std::string all_faults(const mca_base_component_t* component, std::span<const TunableRow> rows)
-{
-    const std::string prefix = prefix_of(component);
-    std::string faults;
-    for (const TunableRow& row : rows) {
-        if (std::ranges::find(refused(), row.storage) != refused().end())
-            continue;
-        const char* given = environment_text(component, row);
-        std::string fault = given ? check_text(prefix, row, given) : std::string();
-        if (fault.empty())
-            fault = check_value(prefix, row);
-        if (!fault.empty())
-            faults += (faults.empty() ? "" : "\n\n") + fault;
-    }
-    return faults;
+std::string all_faults(const mca_base_component_t* component, std::span<const TunableRow> rows) {
+  const std::string prefix = prefix_of(component);
+  std::string faults;
+  for (const TunableRow& row : rows) {
+    if (std::ranges::find(refused(), row.storage) != refused().end()) continue;
+    const char* given = environment_text(component, row);
+    std::string fault = given ? check_text(prefix, row, given) : std::string();
+    if (fault.empty()) fault = check_value(prefix, row);
+    if (!fault.empty()) faults += (faults.empty() ? "" : "\n\n") + fault;
+  }
+  return faults;
 }
 
-std::string all_unknown(const mca_base_component_t* component, std::span<const TunableRow> rows)
-{
-    const std::string prefix = "OMPI_MCA_" + prefix_of(component);
-    std::vector<std::string_view> candidates;  // what neither the table nor anybody else has registered
-    for (char** entry = environ; *entry; ++entry) {
-        const std::string_view text(*entry);
-        int index = -1;
-        if (text.starts_with(prefix)
-            && mca_base_var_find_by_name(std::string(text.substr(9, text.find('=') - 9)).c_str(), &index) != OPAL_SUCCESS)
-            candidates.push_back(text);
-    }
-    std::string sentences;
-    for (const std::string& sentence : unknown_names(prefix_of(component), rows, candidates))
-        sentences += (sentences.empty() ? "" : "\n") + sentence;
-    return sentences;
+std::string all_unknown(const mca_base_component_t* component, std::span<const TunableRow> rows) {
+  const std::string prefix = "OMPI_MCA_" + prefix_of(component);
+  std::vector<std::string_view>
+      candidates;  // what neither the table nor anybody else has registered
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text(*entry);
+    int index = -1;
+    if (text.starts_with(prefix) &&
+        mca_base_var_find_by_name(std::string(text.substr(9, text.find('=') - 9)).c_str(),
+                                  &index) != OPAL_SUCCESS)
+      candidates.push_back(text);
+  }
+  std::string sentences;
+  for (const std::string& sentence : unknown_names(prefix_of(component), rows, candidates))
+    sentences += (sentences.empty() ? "" : "\n") + sentence;
+  return sentences;
 }
 
 }  // namespace
 
-int register_tunables(const mca_base_component_2_1_0_t* component, std::span<const TunableRow> rows) noexcept
-try {
-    for (const TunableRow& row : rows) {
-        const int registered = register_row(component, row);
-        if (registered != OPAL_SUCCESS)
-            return registered;
-    }
-    return OPAL_SUCCESS;
+int register_tunables(const mca_base_component_2_1_0_t* component,
+                      std::span<const TunableRow> rows) noexcept try {
+  for (const TunableRow& row : rows) {
+    const int registered = register_row(component, row);
+    if (registered != OPAL_SUCCESS) return registered;
+  }
+  return OPAL_SUCCESS;
 } catch (...) {
-    return OPAL_ERR_OUT_OF_RESOURCE;
+  return OPAL_ERR_OUT_OF_RESOURCE;
 }
 
-int check_tunables(const mca_base_component_2_1_0_t* component, std::span<const TunableRow> rows) noexcept
-try {
-    const std::string unknown = all_unknown(component, rows);
-    if (!unknown.empty())
-        show_message(unknown);
-    const std::string faults = all_faults(component, rows);
-    if (!faults.empty())
-        show_message(faults);
-    const auto was_refused = [](const TunableRow& row) { return std::ranges::find(refused(), row.storage) != refused().end(); };
-    return faults.empty() && std::ranges::none_of(rows, was_refused) ? OPAL_SUCCESS : OPAL_ERR_BAD_PARAM;
+int check_tunables(const mca_base_component_2_1_0_t* component,
+                   std::span<const TunableRow> rows) noexcept try {
+  const std::string unknown = all_unknown(component, rows);
+  if (!unknown.empty()) show_message(unknown);
+  const std::string faults = all_faults(component, rows);
+  if (!faults.empty()) show_message(faults);
+  const auto was_refused = [](const TunableRow& row) {
+    return std::ranges::find(refused(), row.storage) != refused().end();
+  };
+  return faults.empty() && std::ranges::none_of(rows, was_refused) ? OPAL_SUCCESS
+                                                                   : OPAL_ERR_BAD_PARAM;
 } catch (...) {
-    return OPAL_ERR_OUT_OF_RESOURCE;
+  return OPAL_ERR_OUT_OF_RESOURCE;
 }
 
 }  // namespace overlap

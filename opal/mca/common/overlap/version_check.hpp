@@ -10,9 +10,9 @@ namespace overlap {
 
 /// One C structure that the components extend or embed: its size as compiled and as the running library says.
 struct SizeRow {
-    const char* type_name;
-    std::size_t compiled_bytes;  ///< sizeof(X)
-    std::size_t running_bytes;   ///< X_class.cls_sizeof
+  const char* type_name;
+  std::size_t compiled_bytes;  ///< sizeof(X)
+  std::size_t running_bytes;   ///< X_class.cls_sizeof
 };
 
 [[nodiscard]] bool sizes_match(std::span<const SizeRow> rows) noexcept;
@@ -29,6 +29,7 @@ struct SizeRow {
 /// Compare the configured with the running version and the sizes; show one message when they differ.
 /// Call first in the component's open function. (version_check_mca.cpp)
 /// @param component_name  for the message, for instance "pml/speculative"
-[[nodiscard]] bool check_running_openmpi(const char* component_name, std::span<const SizeRow> rows) noexcept;
+[[nodiscard]] bool check_running_openmpi(const char* component_name,
+                                         std::span<const SizeRow> rows) noexcept;
 
 }  // namespace overlap

@@ -26,7 +26,9 @@ Advice before_rts(const AdaptationRules& rules, Adaptation& state) noexcept {
     return Advice::resume;
   }
   if (state.received_rtrs < rules.min_sample_rtrs) return Advice::keep;
-  if (std::uint64_t{state.used_rtrs} * 100 >= std::uint64_t{state.received_rtrs} * rules.threshold_pct) return Advice::keep;
+  if (std::uint64_t{state.used_rtrs} * 100 >=
+      std::uint64_t{state.received_rtrs} * rules.threshold_pct)
+    return Advice::keep;
   state.stopped = true;
   state.rts_since_stop = 0;
   return Advice::stop;

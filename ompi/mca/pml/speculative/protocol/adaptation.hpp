@@ -7,9 +7,9 @@ namespace overlap::speculative {
 
 struct AdaptationRules {
   bool enabled = true;
-  std::uint32_t threshold_pct = 80;      ///< of the RTRs received, how many must be used
-  std::uint32_t min_sample_rtrs = 16;    ///< no judgement before so many
-  std::uint32_t resume_interval_rts = 64;///< RTSs without speculation before the next attempt
+  std::uint32_t threshold_pct = 80;        ///< of the RTRs received, how many must be used
+  std::uint32_t min_sample_rtrs = 16;      ///< no judgement before so many
+  std::uint32_t resume_interval_rts = 64;  ///< RTSs without speculation before the next attempt
 };
 
 /// What a sender has seen of one envelope.

@@ -19,7 +19,8 @@ void Arrived::destroy(Arrived* arrived) noexcept {
   std::free(arrived);
 }
 
-Communicator::Communicator(std::uint16_t context_id, std::int32_t rank, std::size_t size, std::uint16_t incarnation_number)
+Communicator::Communicator(std::uint16_t context_id, std::int32_t rank, std::size_t size,
+                           std::uint16_t incarnation_number)
     : context(context_id), incarnation(incarnation_number), my_rank(rank), peers_(size, nullptr) {}
 
 Communicator::~Communicator() {
@@ -78,7 +79,8 @@ void Communicator::unpost(ReceiveOp& op) noexcept {
 
 ReceiveOp* Communicator::find_posted_wild(Peer& peer, std::int32_t tag, ReceiveOp* best) noexcept {
   const auto consider = [&best](ReceiveOp* candidate) {
-    if (candidate != nullptr && (best == nullptr || candidate->order < best->order)) best = candidate;
+    if (candidate != nullptr && (best == nullptr || candidate->order < best->order))
+      best = candidate;
   };
   consider(posted_any_source_.find(tag));
   if (tag >= 0) {
@@ -112,7 +114,8 @@ void Communicator::take(Arrived& arrived) noexcept {
 
 Arrived* Communicator::find_unexpected(std::int32_t source, std::int32_t tag) noexcept {
   if (unexpected_count == 0) return nullptr;
-  if (source == any_source) return tag == any_tag ? unexpected_order_.front() : unexpected_by_tag_.find(tag);
+  if (source == any_source)
+    return tag == any_tag ? unexpected_order_.front() : unexpected_by_tag_.find(tag);
   Peer* from = peer_if_known(source);
   if (from == nullptr) return nullptr;
   return tag == any_tag ? from->unexpected_order.front() : from->unexpected.find(tag);

@@ -18,7 +18,8 @@ struct Communicator;
 /// Tags of the last messages sent to a peer, by sequence number: tells how many of an envelope went out since a given one
 /// without a counter per envelope on the eager path.
 inline constexpr std::uint32_t history_messages = 256;
-inline constexpr std::int32_t no_message_tag = INT32_MIN;  ///< a sequence number that no message has (REVOKE-ACK)
+inline constexpr std::int32_t no_message_tag =
+    INT32_MIN;  ///< a sequence number that no message has (REVOKE-ACK)
 
 /// Messages that came before their turn, by sequence number.
 using Stash = std::map<std::uint16_t, std::vector<std::byte>>;
@@ -58,7 +59,8 @@ struct Communicator {
   /// @param size         processes that can be talked to (the remote group of an intercommunicator)
   /// @param incarnation  0 for a communicator that exists once per job, otherwise a number that no recent communicator with this
   ///                     context had
-  Communicator(std::uint16_t context, std::int32_t my_rank, std::size_t size, std::uint16_t incarnation);
+  Communicator(std::uint16_t context, std::int32_t my_rank, std::size_t size,
+               std::uint16_t incarnation);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -68,7 +70,9 @@ struct Communicator {
     Peer* known = peers_[static_cast<std::size_t>(rank)];
     return known != nullptr ? *known : make_peer(rank);
   }
-  [[nodiscard]] Peer* peer_if_known(std::int32_t rank) noexcept { return peers_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] Peer* peer_if_known(std::int32_t rank) noexcept {
+    return peers_[static_cast<std::size_t>(rank)];
+  }
   [[nodiscard]] std::size_t size() const noexcept { return peers_.size(); }
 
   /// Put a receive into Recvq. Gives it its place in the order of posting.
@@ -78,7 +82,8 @@ struct Communicator {
   /// First posted receive that takes (peer, tag), by MPI's order of posting; it stays posted. O(1) but for chains of equal hash.
   [[nodiscard]] ReceiveOp* find_posted(Peer& peer, std::int32_t tag) noexcept {
     ReceiveOp* best = peer.posted.find(tag);
-    if (wild_receives == 0) [[likely]] return best;
+    if (wild_receives == 0) [[likely]]
+      return best;
     return find_posted_wild(peer, tag, best);
   }
 

@@ -15,7 +15,8 @@ constexpr int ranks = 4;
 constexpr int tags = 5;
 
 bool takes(const ReceiveOp& op, int source, int tag) {
-  return (op.source == any_source || op.source == source) && (op.tag == tag || (op.tag == any_tag && tag >= 0));
+  return (op.source == any_source || op.source == source) &&
+         (op.tag == tag || (op.tag == any_tag && tag >= 0));
 }
 
 Arrived* arrive(Communicator& comm, int source, int tag) {
@@ -36,7 +37,8 @@ TEST_CASE("Matching: posted receives against a naive list, wildcards and negativ
   std::vector<ReceiveOp*> spare;
   for (int i = 0; i < 100000; ++i) {
     const int source = static_cast<int>(random() % ranks);
-    const int tag = static_cast<int>(random() % tags) - 1;  // -1 as a message's tag is replaced below
+    const int tag =
+        static_cast<int>(random() % tags) - 1;  // -1 as a message's tag is replaced below
     switch (random() % 4) {
       case 0: {
         if (reference.size() > 60) break;
@@ -80,7 +82,8 @@ TEST_CASE("Matching: posted receives against a naive list, wildcards and negativ
   for (ReceiveOp* op : reference) comm.unpost(*op);
 }
 
-TEST_CASE("Matching: unexpected messages against a naive list, wildcards and negative tags included") {
+TEST_CASE(
+    "Matching: unexpected messages against a naive list, wildcards and negative tags included") {
   std::mt19937 random(12);
   Communicator comm(1, 0, ranks, 0);
   std::vector<Arrived*> reference;

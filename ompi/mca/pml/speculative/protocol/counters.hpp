@@ -9,9 +9,12 @@ struct Counters {
   std::uint64_t rtr_sent = 0;
   std::uint64_t rtr_received = 0;
   std::uint64_t rtr_used = 0;
-  std::uint64_t rtr_stale = 0;    ///< arrived too late: its message had gone eagerly, or its place in the stream is no longer known
-  std::uint64_t rtr_dropped = 0;  ///< kept or usable, and thrown away (eager send, too small, stop, revoke)
-  std::uint64_t rtr_crossed = 0;  ///< met the RTS of the very message on its way; eager_flag only: by numbers such an RTR is stale
+  std::uint64_t rtr_stale =
+      0;  ///< arrived too late: its message had gone eagerly, or its place in the stream is no longer known
+  std::uint64_t rtr_dropped =
+      0;  ///< kept or usable, and thrown away (eager send, too small, stop, revoke)
+  std::uint64_t rtr_crossed =
+      0;  ///< met the RTS of the very message on its way; eager_flag only: by numbers such an RTR is stale
   std::uint64_t rts_sent = 0;
   std::uint64_t rtr_ack_sent = 0;
   std::uint64_t rts_ack_sent = 0;
@@ -27,7 +30,8 @@ struct Counters {
   std::uint64_t put_bytes = 0;
   std::uint64_t get_bytes = 0;
   std::uint64_t pipelined_bytes = 0;
-  std::uint64_t extra_control_bytes = 0;  ///< unused RTRs, RTR-ACKs, RTS-ACKs, REVOKEs and their answers (P1.13)
+  std::uint64_t extra_control_bytes =
+      0;  ///< unused RTRs, RTR-ACKs, RTS-ACKs, REVOKEs and their answers (P1.13)
   std::uint64_t posted_queue_max = 0;
   std::uint64_t unexpected_queue_max = 0;
 };

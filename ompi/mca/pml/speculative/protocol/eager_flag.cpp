@@ -43,7 +43,8 @@ Start EagerFlag::rendezvous_starts(Peer& peer, SendEnvelope& envelope, std::uint
   return start;
 }
 
-void EagerFlag::rtr_arrived(Peer& peer, SendEnvelope& envelope, const RtrHeader& rtr, const RemoteMemory& memory) {
+void EagerFlag::rtr_arrived(Peer& peer, SendEnvelope& envelope, const RtrHeader& rtr,
+                            const RemoteMemory& memory) {
   if (envelope.phase != SendEnvelope::Phase::open || envelope.eager_flag) {
     ++counters_.rtr_dropped;
     waste(rtr, memory);

@@ -18,7 +18,8 @@ class EagerFlag final : public HazardControl {
 
   void eager_sent(Peer& peer, std::int32_t tag) override;
   Start rendezvous_starts(Peer& peer, SendEnvelope& envelope, std::uint64_t length_bytes) override;
-  void rtr_arrived(Peer& peer, SendEnvelope& envelope, const RtrHeader& rtr, const RemoteMemory& memory) override;
+  void rtr_arrived(Peer& peer, SendEnvelope& envelope, const RtrHeader& rtr,
+                   const RemoteMemory& memory) override;
   void rts_ack_arrived(Peer& peer, SendEnvelope& envelope, const RtsAckHeader& ack) override;
   void rts_arrived(ReceiveEnvelope& envelope, std::uint8_t flags) override;
   [[nodiscard]] bool wants_rts_ack(std::uint8_t rts_flags, bool rtr_out) const override;

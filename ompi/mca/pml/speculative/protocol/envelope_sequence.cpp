@@ -10,7 +10,8 @@ void EnvelopeSequence::eager_sent(Peer& peer, std::int32_t tag) {
   ++envelope->sent;
 }
 
-Start EnvelopeSequence::rendezvous_starts(Peer& peer, SendEnvelope& envelope, std::uint64_t length_bytes) {
+Start EnvelopeSequence::rendezvous_starts(Peer& peer, SendEnvelope& envelope,
+                                          std::uint64_t length_bytes) {
   Start start;
   if (envelope.kept.empty()) return start;
   const KeptRtr& first = envelope.kept.front();
@@ -23,12 +24,15 @@ Start EnvelopeSequence::rendezvous_starts(Peer& peer, SendEnvelope& envelope, st
   return start;
 }
 
-void EnvelopeSequence::rtr_arrived(Peer& peer, SendEnvelope& envelope, const RtrHeader& rtr, const RemoteMemory& memory) {
-  const std::uint32_t sent_since = peer.next_sequence - rtr.base_sequence;  // wraps; more than the ring holds: unknown, too old
+void EnvelopeSequence::rtr_arrived(Peer& peer, SendEnvelope& envelope, const RtrHeader& rtr,
+                                   const RemoteMemory& memory) {
+  const std::uint32_t sent_since =
+      peer.next_sequence - rtr.base_sequence;  // wraps; more than the ring holds: unknown, too old
   std::uint32_t of_envelope = 0;
   const std::uint32_t known = sent_since <= history_messages ? sent_since : 0;
   for (std::uint32_t i = 0; i < known; ++i) {
-    of_envelope += peer.sent_tags[(rtr.base_sequence + i) % history_messages] == rtr.head.tag ? 1 : 0;
+    of_envelope +=
+        peer.sent_tags[(rtr.base_sequence + i) % history_messages] == rtr.head.tag ? 1 : 0;
   }
   const bool late = sent_since > history_messages || rtr.index < of_envelope;
   if (late) {

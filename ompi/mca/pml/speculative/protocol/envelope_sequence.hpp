@@ -15,7 +15,8 @@ class EnvelopeSequence final : public HazardControl {
 
   void eager_sent(Peer& peer, std::int32_t tag) override;
   Start rendezvous_starts(Peer& peer, SendEnvelope& envelope, std::uint64_t length_bytes) override;
-  void rtr_arrived(Peer& peer, SendEnvelope& envelope, const RtrHeader& rtr, const RemoteMemory& memory) override;
+  void rtr_arrived(Peer& peer, SendEnvelope& envelope, const RtrHeader& rtr,
+                   const RemoteMemory& memory) override;
   void rts_ack_arrived(Peer&, SendEnvelope&, const RtsAckHeader&) override {}
   void rts_arrived(ReceiveEnvelope&, std::uint8_t) override {}
   [[nodiscard]] bool wants_rts_ack(std::uint8_t, bool) const override { return false; }

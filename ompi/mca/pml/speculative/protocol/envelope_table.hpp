@@ -27,7 +27,8 @@ struct SendEnvelope {
   std::int32_t tag = 0;
   std::deque<KeptRtr> kept;
   Adaptation adaptation;
-  std::uint32_t sent = 0;  ///< envelope_sequence: messages sent while RTRs are kept; the next one has this number
+  std::uint32_t sent =
+      0;  ///< envelope_sequence: messages sent while RTRs are kept; the next one has this number
 
   /// eager_flag: how far a stop-RTR has come (P1.8).
   enum class Phase : std::uint8_t {
@@ -36,13 +37,16 @@ struct SendEnvelope {
     drained,   ///< every RTR sent before the stop has arrived and is dropped; the next RTS resumes
   };
   Phase phase = Phase::open;
-  bool eager_flag = false;          ///< an eager message went out since the last resume
-  std::uint32_t awaiting_rtrs = 0;  ///< RTSs whose receive has answered with neither RTR nor RTS-ACK
-  std::uint16_t hazard_epoch = 0;   ///< counts drains, so that a late RTS-ACK is not taken for a new one
+  bool eager_flag = false;  ///< an eager message went out since the last resume
+  std::uint32_t awaiting_rtrs =
+      0;  ///< RTSs whose receive has answered with neither RTR nor RTS-ACK
+  std::uint16_t hazard_epoch =
+      0;  ///< counts drains, so that a late RTS-ACK is not taken for a new one
 
   /// Nothing would go wrong if this were forgotten.
   [[nodiscard]] bool forgettable() const noexcept {
-    return kept.empty() && !eager_flag && phase == Phase::open && awaiting_rtrs == 0 && hazard_epoch == 0;
+    return kept.empty() && !eager_flag && phase == Phase::open && awaiting_rtrs == 0 &&
+           hazard_epoch == 0;
   }
 };
 
@@ -51,13 +55,15 @@ struct ReceiveEnvelope {
   Link link;
   Link age;
   std::int32_t tag = 0;
-  bool hazard_stopped = false;        ///< by stop-RTR
-  bool adaptation_stopped = false;    ///< by the sender's adaptation
-  bool muted = false;                 ///< by itself: the RTRs go to eager messages (P1.9)
-  std::uint32_t mispredictions = 0;   ///< in a row
-  std::uint32_t revokes_out = 0;      ///< not yet confirmed
+  bool hazard_stopped = false;       ///< by stop-RTR
+  bool adaptation_stopped = false;   ///< by the sender's adaptation
+  bool muted = false;                ///< by itself: the RTRs go to eager messages (P1.9)
+  std::uint32_t mispredictions = 0;  ///< in a row
+  std::uint32_t revokes_out = 0;     ///< not yet confirmed
 
-  [[nodiscard]] bool may_offer() const noexcept { return !hazard_stopped && !adaptation_stopped && !muted && revokes_out == 0; }
+  [[nodiscard]] bool may_offer() const noexcept {
+    return !hazard_stopped && !adaptation_stopped && !muted && revokes_out == 0;
+  }
   [[nodiscard]] bool forgettable() const noexcept { return !hazard_stopped && revokes_out == 0; }
 };
 

@@ -25,7 +25,8 @@ TEST_CASE("Envelope table: full of what must be remembered, it refuses") {
   CHECK(table.get(3, bound) != nullptr);
   table.find(0)->revokes_out = 0;
   bool found = false;
-  for (int tries = 0; tries < 3 && !found; ++tries) found = table.get(16, bound) != nullptr;  // it looks at a few at a time
+  for (int tries = 0; tries < 3 && !found; ++tries)
+    found = table.get(16, bound) != nullptr;  // it looks at a few at a time
   CHECK(found);
   CHECK(table.size() == 16);
 }

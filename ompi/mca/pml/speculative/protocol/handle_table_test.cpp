@@ -51,7 +51,8 @@ TEST_CASE("Handle table: a random life against a map") {
       const Handle handle = table.add(*object);
       REQUIRE(live.emplace(handle, object).second);
     } else {
-      const auto victim = std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
+      const auto victim =
+          std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
       table.remove(victim->first);
       dead.push_back(victim->first);
       live.erase(victim);
@@ -59,7 +60,8 @@ TEST_CASE("Handle table: a random life against a map") {
     REQUIRE(table.size() == live.size());
     if (!dead.empty()) REQUIRE(table.find(dead[random() % dead.size()]) == nullptr);
     if (!live.empty()) {
-      const auto some = std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
+      const auto some =
+          std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
       REQUIRE(table.find(some->first) == some->second);
     }
   }

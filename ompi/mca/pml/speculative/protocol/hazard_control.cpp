@@ -25,9 +25,11 @@ void HazardControl::drop_kept(Peer& peer, SendEnvelope& envelope) {
   while (!envelope.kept.empty()) drop_front(peer, envelope, true);
 }
 
-std::unique_ptr<HazardControl> make_hazard_control(HazardPolicy policy, Counters& counters, EnvelopeBound bound) {
+std::unique_ptr<HazardControl> make_hazard_control(HazardPolicy policy, Counters& counters,
+                                                   EnvelopeBound bound) {
   switch (policy) {
-    case HazardPolicy::envelope_sequence: return std::make_unique<EnvelopeSequence>(counters, bound);
+    case HazardPolicy::envelope_sequence:
+      return std::make_unique<EnvelopeSequence>(counters, bound);
     case HazardPolicy::eager_flag: return std::make_unique<EagerFlag>(counters, bound);
   }
   return nullptr;

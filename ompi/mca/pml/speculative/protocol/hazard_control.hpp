@@ -32,9 +32,11 @@ class HazardControl {
   /// An eager message of this envelope goes out. Called only while peer.watch_eager.
   virtual void eager_sent(Peer& peer, std::int32_t tag) = 0;
   /// A rendezvous message goes out: with an RTR or by RTS. @param length_bytes  of the message
-  virtual Start rendezvous_starts(Peer& peer, SendEnvelope& envelope, std::uint64_t length_bytes) = 0;
+  virtual Start rendezvous_starts(Peer& peer, SendEnvelope& envelope,
+                                  std::uint64_t length_bytes) = 0;
   /// @param memory  what the RTR describes, key included
-  virtual void rtr_arrived(Peer& peer, SendEnvelope& envelope, const RtrHeader& rtr, const RemoteMemory& memory) = 0;
+  virtual void rtr_arrived(Peer& peer, SendEnvelope& envelope, const RtrHeader& rtr,
+                           const RemoteMemory& memory) = 0;
   virtual void rts_ack_arrived(Peer& peer, SendEnvelope& envelope, const RtsAckHeader& ack) = 0;
   /// The receiver takes its RTRs back.
   void revoke_arrived(Peer& peer, SendEnvelope& envelope) { drop_kept(peer, envelope); }
@@ -62,6 +64,8 @@ class HazardControl {
 };
 
 /// @param bound  of each peer's envelope tables
-[[nodiscard]] std::unique_ptr<HazardControl> make_hazard_control(HazardPolicy policy, Counters& counters, EnvelopeBound bound);
+[[nodiscard]] std::unique_ptr<HazardControl> make_hazard_control(HazardPolicy policy,
+                                                                 Counters& counters,
+                                                                 EnvelopeBound bound);
 
 }  // namespace overlap::speculative

@@ -9,7 +9,8 @@ namespace {
 constexpr std::uint8_t flags_allowed(Kind kind) noexcept {
   switch (kind) {
     case Kind::rts:
-      return flag::hazard_stop | flag::hazard_resume | flag::adapt_stop | flag::adapt_resume | flag::no_memory;
+      return flag::hazard_stop | flag::hazard_resume | flag::adapt_stop | flag::adapt_resume |
+             flag::no_memory;
     case Kind::rtr_ack: return flag::data_done;
     case Kind::rts_ack: return flag::hazard_stop;
     case Kind::rtr: return flag::no_memory | flag::acknowledging;
@@ -72,7 +73,8 @@ bool names_nobody(Kind kind, std::span<const std::byte> message) noexcept {
     case Kind::rts: return load<RtsHeader>(message).send == 0;
     case Kind::rtr: return load<RtrHeader>(message).receive == 0;
     case Kind::rtr_ack: return load<RtrAckHeader>(message).receive == 0;
-    case Kind::grant: return load<GrantHeader>(message).head.target == 0 || load<GrantHeader>(message).receive == 0;
+    case Kind::grant:
+      return load<GrantHeader>(message).head.target == 0 || load<GrantHeader>(message).receive == 0;
     case Kind::frag:
     case Kind::done:
     case Kind::sync_ack: return load<TargetedHeader>(message).target == 0;
@@ -98,7 +100,8 @@ const char* find_fault(std::span<const std::byte> message) noexcept {
   if ((flags & ~flags_allowed(kind)) != 0) return "flags that this kind cannot have";
   if (names_nobody(kind, message)) return "no request named";
   if (kind == Kind::frag && message.size() == fixed) return "a fragment without payload";
-  if (!is_targeted(kind) && load<SequencedHeader>(message).source < 0) return "a negative source rank";
+  if (!is_targeted(kind) && load<SequencedHeader>(message).source < 0)
+    return "a negative source rank";
   if (carries_payload(kind)) return nullptr;
   const std::size_t key = key_length(kind, message);
   if (key > key_max_bytes) return "a key that is too long";
@@ -111,18 +114,21 @@ std::string describe(std::span<const std::byte> message) {
   const auto first = std::to_integer<std::uint8_t>(message[0]);
   const Kind kind = kind_of(first);
   char text[256];
-  int n = std::snprintf(text, sizeof text, "%s (kind %u, version %u, flags 0x%02x, %zu bytes)", kind_name(kind), first & 0x0fU,
-                        first >> 4U, std::to_integer<unsigned>(message[1]), message.size());
+  int n = std::snprintf(text, sizeof text, "%s (kind %u, version %u, flags 0x%02x, %zu bytes)",
+                        kind_name(kind), first & 0x0fU, first >> 4U,
+                        std::to_integer<unsigned>(message[1]), message.size());
   std::string out(text, static_cast<std::size_t>(n));
   if (header_bytes(kind) == 0 || message.size() < sizeof(SequencedHeader)) return out;
   if (is_targeted(kind)) {
     const auto head = load<TargetedHeader>(message);
-    n = std::snprintf(text, sizeof text, " target 0x%llx key_bytes %u", static_cast<unsigned long long>(head.target),
+    n = std::snprintf(text, sizeof text, " target 0x%llx key_bytes %u",
+                      static_cast<unsigned long long>(head.target),
                       static_cast<unsigned>(head.key_bytes));
   } else {
     const auto head = load<SequencedHeader>(message);
     n = std::snprintf(text, sizeof text, " context %u source %d tag %d sequence %u incarnation %u",
-                      static_cast<unsigned>(head.context), head.source, head.tag, static_cast<unsigned>(head.sequence),
+                      static_cast<unsigned>(head.context), head.source, head.tag,
+                      static_cast<unsigned>(head.sequence),
                       static_cast<unsigned>(head.incarnation));
   }
   out.append(text, static_cast<std::size_t>(n));

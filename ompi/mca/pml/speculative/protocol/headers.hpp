@@ -35,14 +35,18 @@ enum class Kind : std::uint8_t {
 
 /// Bits of `flags`.
 namespace flag {
-inline constexpr std::uint8_t hazard_stop = 0x01;    ///< rts: stop-RTR (P1.8); rts_ack: answers such an RTS
+inline constexpr std::uint8_t hazard_stop =
+    0x01;  ///< rts: stop-RTR (P1.8); rts_ack: answers such an RTS
 inline constexpr std::uint8_t hazard_resume = 0x02;  ///< rts: resume-RTR (P1.8)
-inline constexpr std::uint8_t adapt_stop = 0x04;     ///< rts: the speculation does not pay for this envelope (P1.11)
-inline constexpr std::uint8_t adapt_resume = 0x08;   ///< rts: try again (P1.11)
-inline constexpr std::uint8_t data_done = 0x10;      ///< rtr_ack: the payload is already in the buffer
-inline constexpr std::uint8_t no_memory = 0x20;      ///< rts, rtr, grant: no address to access; the payload must be pushed
-inline constexpr std::uint8_t to_receiver = 0x40;    ///< done: names a receive, otherwise a send
-inline constexpr std::uint8_t acknowledging = 0x80;  ///< rtr: its sender acknowledges RTSs and stops on stop-RTR (P1.6, P1.8)
+inline constexpr std::uint8_t adapt_stop =
+    0x04;  ///< rts: the speculation does not pay for this envelope (P1.11)
+inline constexpr std::uint8_t adapt_resume = 0x08;  ///< rts: try again (P1.11)
+inline constexpr std::uint8_t data_done = 0x10;  ///< rtr_ack: the payload is already in the buffer
+inline constexpr std::uint8_t no_memory =
+    0x20;  ///< rts, rtr, grant: no address to access; the payload must be pushed
+inline constexpr std::uint8_t to_receiver = 0x40;  ///< done: names a receive, otherwise a send
+inline constexpr std::uint8_t acknowledging =
+    0x80;  ///< rtr: its sender acknowledges RTSs and stops on stop-RTR (P1.6, P1.8)
 }  // namespace flag
 
 /// Names a request of the process that made it; 0 names none. Lower half: slot; upper half: generation of the slot.
@@ -52,11 +56,13 @@ using Handle = std::uint64_t;
 struct SequencedHeader {
   std::uint8_t kind_version;  ///< Kind | wire_version << 4
   std::uint8_t flags;
-  std::uint16_t context;      ///< communicator
-  std::int32_t source;        ///< sender of this header, rank in the communicator (remote group: as the receiver counts)
+  std::uint16_t context;  ///< communicator
+  std::int32_t
+      source;  ///< sender of this header, rank in the communicator (remote group: as the receiver counts)
   std::int32_t tag;
-  std::uint16_t sequence;     ///< position in its stream, modulo 2^16
-  std::uint16_t incarnation;  ///< forward: the sender's incarnation of the communicator; reverse: the destination's, echoed
+  std::uint16_t sequence;  ///< position in its stream, modulo 2^16
+  std::uint16_t
+      incarnation;  ///< forward: the sender's incarnation of the communicator; reverse: the destination's, echoed
 };
 static_assert(sizeof(SequencedHeader) == 16);
 static_assert(offsetof(SequencedHeader, tag) == 8 && offsetof(SequencedHeader, sequence) == 12);
@@ -84,8 +90,8 @@ struct RtrHeader {
   Handle receive;
   std::uint64_t address;
   std::uint32_t base_sequence;  ///< the receiver had seen every forward message before this one
-  std::uint16_t index;          ///< the buffer is for message number `index` of the envelope from there on
-  std::uint16_t key_bytes;      ///< key follows the header
+  std::uint16_t index;  ///< the buffer is for message number `index` of the envelope from there on
+  std::uint16_t key_bytes;  ///< key follows the header
 };
 static_assert(sizeof(RtrHeader) == 48);
 
@@ -142,10 +148,18 @@ inline constexpr std::size_t header_max_bytes = 48;
 [[nodiscard]] constexpr std::uint8_t kind_version(Kind kind) noexcept {
   return static_cast<std::uint8_t>(static_cast<unsigned>(kind) | unsigned{wire_version} << 4U);
 }
-[[nodiscard]] constexpr Kind kind_of(std::uint8_t first_byte) noexcept { return static_cast<Kind>(first_byte & 0x0fU); }
-[[nodiscard]] constexpr bool is_forward(Kind kind) noexcept { return kind >= Kind::eager && kind <= Kind::revoke_ack; }
-[[nodiscard]] constexpr bool is_reverse(Kind kind) noexcept { return kind >= Kind::rtr && kind <= Kind::revoke; }
-[[nodiscard]] constexpr bool is_targeted(Kind kind) noexcept { return kind >= Kind::grant && kind <= Kind::sync_ack; }
+[[nodiscard]] constexpr Kind kind_of(std::uint8_t first_byte) noexcept {
+  return static_cast<Kind>(first_byte & 0x0fU);
+}
+[[nodiscard]] constexpr bool is_forward(Kind kind) noexcept {
+  return kind >= Kind::eager && kind <= Kind::revoke_ack;
+}
+[[nodiscard]] constexpr bool is_reverse(Kind kind) noexcept {
+  return kind >= Kind::rtr && kind <= Kind::revoke;
+}
+[[nodiscard]] constexpr bool is_targeted(Kind kind) noexcept {
+  return kind >= Kind::grant && kind <= Kind::sync_ack;
+}
 
 /// Size of the header of `kind`, without key and payload; 0 for a kind that does not exist.
 [[nodiscard]] constexpr std::size_t header_bytes(Kind kind) noexcept {

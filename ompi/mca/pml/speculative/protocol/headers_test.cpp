@@ -9,8 +9,9 @@ using namespace overlap::speculative;
 
 namespace {
 
-constexpr Kind all_kinds[] = {Kind::eager, Kind::eager_sync, Kind::rts,    Kind::rtr_ack, Kind::revoke_ack, Kind::rtr,
-                              Kind::rts_ack, Kind::revoke,   Kind::grant,  Kind::frag,    Kind::done,       Kind::sync_ack};
+constexpr Kind all_kinds[] = {Kind::eager,      Kind::eager_sync, Kind::rts,     Kind::rtr_ack,
+                              Kind::revoke_ack, Kind::rtr,        Kind::rts_ack, Kind::revoke,
+                              Kind::grant,      Kind::frag,       Kind::done,    Kind::sync_ack};
 using Bytes = std::vector<std::byte>;
 
 template <class Header>
@@ -21,7 +22,9 @@ Bytes bytes_of(const Header& header, std::size_t behind_bytes = 0) {
 }
 
 SequencedHeader head(Kind kind) { return {kind_version(kind), 0, 7, 1, 5, 0, 0}; }
-TargetedHeader target(Kind kind, Handle handle = 1) { return {kind_version(kind), 0, 0, 0, handle}; }
+TargetedHeader target(Kind kind, Handle handle = 1) {
+  return {kind_version(kind), 0, 0, 0, handle};
+}
 
 RtsHeader rts() {
   RtsHeader header{};
@@ -65,7 +68,9 @@ Bytes good(Kind kind) {
   return {};
 }
 
-bool carries_payload(Kind kind) { return kind == Kind::eager || kind == Kind::eager_sync || kind == Kind::frag; }
+bool carries_payload(Kind kind) {
+  return kind == Kind::eager || kind == Kind::eager_sync || kind == Kind::frag;
+}
 
 }  // namespace
 
@@ -77,16 +82,20 @@ TEST_CASE("Headers: a good message of each kind passes and is described by name"
     CHECK(header_bytes(kind) <= header_max_bytes);
     CHECK(is_forward(kind) + is_reverse(kind) + is_targeted(kind) == 1);
   }
-  CHECK(describe(good(Kind::rts)).find("RTS (kind 3, version 1, flags 0x00, 48 bytes) context 7 source 1 tag 5") == 0);
+  CHECK(describe(good(Kind::rts))
+            .find("RTS (kind 3, version 1, flags 0x00, 48 bytes) context 7 source 1 tag 5") == 0);
   CHECK(describe(good(Kind::done)).find("DONE") == 0);
   CHECK(describe(good(Kind::done)).find("target 0x1") != std::string::npos);
 }
 
-TEST_CASE("Headers: every truncated message is refused, and describing it reads nothing behind its end") {
+TEST_CASE(
+    "Headers: every truncated message is refused, and describing it reads nothing behind its end") {
   for (const Kind kind : all_kinds) {
     const Bytes message = good(kind);
     for (std::size_t length = 0; length < header_bytes(kind); ++length) {
-      const Bytes shorter(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(length));  // its own block: ASan sees its end
+      const Bytes shorter(message.begin(),
+                          message.begin() + static_cast<std::ptrdiff_t>(
+                                                length));  // its own block: ASan sees its end
       CHECK(find_fault(shorter) != nullptr);
       CHECK_FALSE(describe(shorter).empty());
     }
@@ -112,7 +121,9 @@ TEST_CASE("Headers: another version or an unknown kind is refused") {
 TEST_CASE("Headers: each kind has its flags and no others") {
   const auto allowed = [](Kind kind) -> unsigned {
     switch (kind) {
-      case Kind::rts: return flag::hazard_stop | flag::hazard_resume | flag::adapt_stop | flag::adapt_resume | flag::no_memory;
+      case Kind::rts:
+        return flag::hazard_stop | flag::hazard_resume | flag::adapt_stop | flag::adapt_resume |
+               flag::no_memory;
       case Kind::rtr_ack: return flag::data_done;
       case Kind::rts_ack: return flag::hazard_stop;
       case Kind::rtr: return flag::no_memory | flag::acknowledging;
@@ -137,8 +148,10 @@ TEST_CASE("Headers: each kind has its flags and no others") {
 }
 
 TEST_CASE("Headers: a key must be as long as it says and no longer than there is room") {
-  for (const std::size_t says : {std::size_t{0}, std::size_t{1}, key_max_bytes, key_max_bytes + 1, std::size_t{65535}}) {
-    for (const std::size_t is : {std::size_t{0}, std::size_t{1}, key_max_bytes, key_max_bytes + 1, std::size_t{65535}}) {
+  for (const std::size_t says :
+       {std::size_t{0}, std::size_t{1}, key_max_bytes, key_max_bytes + 1, std::size_t{65535}}) {
+    for (const std::size_t is :
+         {std::size_t{0}, std::size_t{1}, key_max_bytes, key_max_bytes + 1, std::size_t{65535}}) {
       const bool fits = says == is && says <= key_max_bytes;
       RtsHeader a = rts();
       a.key_bytes = static_cast<std::uint16_t>(says);
@@ -159,7 +172,8 @@ TEST_CASE("Headers: nothing may follow a message that carries neither key nor pa
     message.push_back(std::byte{});
     CHECK((find_fault(message) == nullptr) == carries_payload(kind));
   }
-  CHECK(find_fault(bytes_of(FragHeader{target(Kind::frag), 0})) == std::string("a fragment without payload"));
+  CHECK(find_fault(bytes_of(FragHeader{target(Kind::frag), 0})) ==
+        std::string("a fragment without payload"));
 }
 
 TEST_CASE("Headers: a message that must name a request names one, and a source is a rank") {
@@ -171,10 +185,15 @@ TEST_CASE("Headers: a message that must name a request names one, and a source i
   no_target.head.target = 0;
   GrantHeader grants_nothing = grant();
   grants_nothing.receive = 0;
-  const Bytes nobody[] = {
-      bytes_of(EagerSyncHeader{head(Kind::eager_sync), 0}),     bytes_of(no_send), bytes_of(no_receive), bytes_of(no_target),
-      bytes_of(grants_nothing), bytes_of(RtrAckHeader{head(Kind::rtr_ack), 1, 0}), bytes_of(FragHeader{target(Kind::frag, 0), 0}, 1),
-      bytes_of(target(Kind::done, 0)), bytes_of(target(Kind::sync_ack, 0))};
+  const Bytes nobody[] = {bytes_of(EagerSyncHeader{head(Kind::eager_sync), 0}),
+                          bytes_of(no_send),
+                          bytes_of(no_receive),
+                          bytes_of(no_target),
+                          bytes_of(grants_nothing),
+                          bytes_of(RtrAckHeader{head(Kind::rtr_ack), 1, 0}),
+                          bytes_of(FragHeader{target(Kind::frag, 0), 0}, 1),
+                          bytes_of(target(Kind::done, 0)),
+                          bytes_of(target(Kind::sync_ack, 0))};
   for (const Bytes& message : nobody) CHECK(find_fault(message) == std::string("no request named"));
   for (const Kind kind : all_kinds) {
     if (is_targeted(kind)) continue;

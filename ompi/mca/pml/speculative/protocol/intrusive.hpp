@@ -75,7 +75,9 @@ class TagTable {
   using Chain = List<T, M>;
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] Chain& chain(std::int32_t key) noexcept { return mask_ == 0 ? first_ : more_[slot(key)]; }
+  [[nodiscard]] Chain& chain(std::int32_t key) noexcept {
+    return mask_ == 0 ? first_ : more_[slot(key)];
+  }
 
   /// Oldest element with this key, or nullptr.
   [[nodiscard]] T* find(std::int32_t key) noexcept {
@@ -125,7 +127,9 @@ class TagTable {
  private:
   [[nodiscard]] std::size_t slot(std::int32_t key) const noexcept {
     // Fibonacci hashing; the upper half of the product is well mixed.
-    return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(key)) * 0x9e3779b97f4a7c15U >> 32U) & mask_;
+    return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(key)) * 0x9e3779b97f4a7c15U >>
+            32U) &
+           mask_;
   }
 
   void grow() {

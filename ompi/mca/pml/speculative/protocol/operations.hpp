@@ -14,14 +14,16 @@ namespace overlap::speculative {
 struct Peer;
 
 inline constexpr std::int32_t any_source = -1;  // MPI_ANY_SOURCE in Open MPI
-inline constexpr std::int32_t any_tag = -1;     // MPI_ANY_TAG; matches only tags >= 0: negative tags belong to the library itself
+inline constexpr std::int32_t any_tag =
+    -1;  // MPI_ANY_TAG; matches only tags >= 0: negative tags belong to the library itself
 
 /// Memory of the other side as a control message described it.
 struct RemoteMemory {
   std::uint64_t address = 0;
   std::uint16_t key_bytes = 0;
   bool accessible = false;  ///< false: only fragments can get there
-  const void* rail = nullptr;  ///< what the description came over, for the caller; nullptr when it had to wait for its turn
+  const void* rail =
+      nullptr;  ///< what the description came over, for the caller; nullptr when it had to wait for its turn
   std::array<std::byte, key_max_bytes> key{};
 };
 
@@ -32,44 +34,46 @@ struct SendOp {
   std::uint64_t length_bytes = 0;
   Handle handle = 0;
   SendState state = SendState::idle;
-  bool awaiting_sync = false;      ///< an eager synchronous send that nobody has matched yet
-  std::uint32_t sequence = 0;      ///< its place in the forward stream
-  Handle receive = 0;              ///< the receive that the data goes to, once known
-  std::uint64_t take_bytes = 0;    ///< how much of it the receiver takes
+  bool awaiting_sync = false;    ///< an eager synchronous send that nobody has matched yet
+  std::uint32_t sequence = 0;    ///< its place in the forward stream
+  Handle receive = 0;            ///< the receive that the data goes to, once known
+  std::uint64_t take_bytes = 0;  ///< how much of it the receiver takes
   RemoteMemory target;
 };
 
 /// A receive.
 struct ReceiveOp {
-  Link link;                       ///< in one queue of posted receives
+  Link link;  ///< in one queue of posted receives
   std::int32_t source = any_source;
   std::int32_t tag = any_tag;
-  std::uint64_t order = 0;         ///< of posting, in its communicator
-  Peer* peer = nullptr;            ///< of the source, once known
+  std::uint64_t order = 0;  ///< of posting, in its communicator
+  Peer* peer = nullptr;     ///< of the source, once known
   std::uint64_t capacity_bytes = 0;
-  bool speculate = false;          ///< predicts rendezvous and may send an RTR
+  bool speculate = false;  ///< predicts rendezvous and may send an RTR
   ReceiveState state = ReceiveState::idle;
-  std::uint32_t position = 0;      ///< among the offered receives of its envelope
+  std::uint32_t position = 0;  ///< among the offered receives of its envelope
   Handle handle = 0;
   // Filled by the match.
   std::int32_t matched_source = any_source;
   std::int32_t matched_tag = any_tag;
-  std::uint64_t length_bytes = 0;  ///< of the message, may exceed the capacity
-  std::uint64_t arrived_bytes = 0; ///< pushed fragments, also before the RTR-ACK
-  bool data_done = false;          ///< DONE, also before the RTR-ACK
+  std::uint64_t length_bytes = 0;   ///< of the message, may exceed the capacity
+  std::uint64_t arrived_bytes = 0;  ///< pushed fragments, also before the RTR-ACK
+  bool data_done = false;           ///< DONE, also before the RTR-ACK
   Handle send = 0;
   RemoteMemory source_memory;
 
   [[nodiscard]] bool truncated() const noexcept { return length_bytes > capacity_bytes; }
-  [[nodiscard]] std::uint64_t take_bytes() const noexcept { return truncated() ? capacity_bytes : length_bytes; }
+  [[nodiscard]] std::uint64_t take_bytes() const noexcept {
+    return truncated() ? capacity_bytes : length_bytes;
+  }
 };
 
 /// A message without a receive: in Unexq (P1.5), or taken out of it by a matched probe.
 struct Arrived {
-  Link by_tag;           ///< Peer::unexpected
-  Link by_peer;          ///< Peer::unexpected_order (user tags only)
-  Link any_by_tag;       ///< Communicator::unexpected_by_tag
-  Link any;              ///< Communicator::unexpected_order (user tags only)
+  Link by_tag;      ///< Peer::unexpected
+  Link by_peer;     ///< Peer::unexpected_order (user tags only)
+  Link any_by_tag;  ///< Communicator::unexpected_by_tag
+  Link any;         ///< Communicator::unexpected_order (user tags only)
   Peer* peer = nullptr;
   std::int32_t tag = 0;
   Kind kind = Kind::eager;

@@ -8,7 +8,8 @@
 
 namespace overlap::speculative {
 
-Protocol::Protocol(const Config& config, Host& host, Counters& counters) : config_(config), host_(host), counters_(counters) {
+Protocol::Protocol(const Config& config, Host& host, Counters& counters)
+    : config_(config), host_(host), counters_(counters) {
   // A tag that found no room in the paper's policy must stay without an envelope: half of its history would be missing.
   config_.envelopes.may_forget = config.hazard_policy == HazardPolicy::envelope_sequence;
   hazard_ = make_hazard_control(config.hazard_policy, counters_, config_.envelopes);
@@ -20,13 +21,16 @@ Action& Protocol::emit(Action::Kind kind) {
   return action;
 }
 
-SequencedHeader Protocol::forward_head(Kind kind, Peer& peer, std::int32_t tag, std::uint32_t sequence) const noexcept {
-  return {kind_version(kind), 0, peer.comm->context, peer.comm->my_rank, tag, static_cast<std::uint16_t>(sequence),
+SequencedHeader Protocol::forward_head(Kind kind, Peer& peer, std::int32_t tag,
+                                       std::uint32_t sequence) const noexcept {
+  return {kind_version(kind),    0,   peer.comm->context,
+          peer.comm->my_rank,    tag, static_cast<std::uint16_t>(sequence),
           peer.comm->incarnation};
 }
 
 SequencedHeader Protocol::reverse_head(Kind kind, Peer& peer, std::int32_t tag) noexcept {
-  return {kind_version(kind), 0, peer.comm->context, peer.comm->my_rank, tag, peer.next_reverse++, peer.incarnation};
+  return {kind_version(kind), 0, peer.comm->context, peer.comm->my_rank, tag, peer.next_reverse++,
+          peer.incarnation};
 }
 
 Action& Protocol::emit_targeted(Peer& peer, Kind kind, std::uint8_t flags, Handle target) {
@@ -48,7 +52,8 @@ void Protocol::start_send(SendOp& op) {
   assert(op.state == SendState::idle);
   Peer& peer = *op.peer;
   op.sequence = take_sequence(peer, op.tag);
-  SendEnvelope* envelope = config_.speculation ? peer.send_envelopes.get(op.tag, config_.envelopes) : nullptr;
+  SendEnvelope* envelope =
+      config_.speculation ? peer.send_envelopes.get(op.tag, config_.envelopes) : nullptr;
   if (envelope == nullptr) {
     emit_rts(op, Start{}, config_.speculation ? flag::adapt_stop : 0);
     return;
@@ -145,11 +150,15 @@ void Protocol::finish(SendOp& op) {
 
 void Protocol::on_rtr(Peer& peer, std::span<const std::byte> message) {
   const auto rtr = load<RtrHeader>(message);
-  RemoteMemory memory = load_memory(rtr.address, (rtr.head.flags & flag::no_memory) == 0, message.subspan(sizeof rtr), rail_);
+  RemoteMemory memory = load_memory(rtr.address, (rtr.head.flags & flag::no_memory) == 0,
+                                    message.subspan(sizeof rtr), rail_);
   ++counters_.rtr_received;
   // The paper's policy needs a receiver that answers by it; the other one reads all it needs in the RTR itself.
-  const bool usable = config_.hazard_policy == HazardPolicy::envelope_sequence || (rtr.head.flags & flag::acknowledging) != 0;
-  SendEnvelope* envelope = config_.speculation && usable ? peer.send_envelopes.get(rtr.head.tag, config_.envelopes) : nullptr;
+  const bool usable = config_.hazard_policy == HazardPolicy::envelope_sequence ||
+                      (rtr.head.flags & flag::acknowledging) != 0;
+  SendEnvelope* envelope = config_.speculation && usable
+                               ? peer.send_envelopes.get(rtr.head.tag, config_.envelopes)
+                               : nullptr;
   if (envelope == nullptr) {
     ++counters_.rtr_dropped;
     counters_.extra_control_bytes += message.size();
@@ -161,7 +170,8 @@ void Protocol::on_rtr(Peer& peer, std::span<const std::byte> message) {
 
 void Protocol::on_revoke(Peer& peer, std::span<const std::byte> message) {
   const auto head = load<SequencedHeader>(message);
-  if (SendEnvelope* envelope = peer.send_envelopes.find(head.tag)) hazard_->revoke_arrived(peer, *envelope);
+  if (SendEnvelope* envelope = peer.send_envelopes.find(head.tag))
+    hazard_->revoke_arrived(peer, *envelope);
   const std::uint32_t sequence = take_sequence(peer, no_message_tag);
   counters_.extra_control_bytes += sizeof(RevokeHeader);
   emit_control(peer, RevokeHeader{forward_head(Kind::revoke_ack, peer, head.tag, sequence)});
@@ -169,17 +179,21 @@ void Protocol::on_revoke(Peer& peer, std::span<const std::byte> message) {
 
 void Protocol::on_rts_ack(Peer& peer, std::span<const std::byte> message) {
   const auto ack = load<RtsAckHeader>(message);
-  if (SendEnvelope* envelope = peer.send_envelopes.find(ack.head.tag)) hazard_->rts_ack_arrived(peer, *envelope, ack);
+  if (SendEnvelope* envelope = peer.send_envelopes.find(ack.head.tag))
+    hazard_->rts_ack_arrived(peer, *envelope, ack);
 }
 
 const char* Protocol::on_grant(std::span<const std::byte> message) {
   const auto grant = load<GrantHeader>(message);
   SendOp* op = sends_.find(grant.head.target);
-  if (op == nullptr || op->state != SendState::waiting) return "a GRANT for a send that does not wait for one";
-  if (grant.length_bytes == 0 || grant.length_bytes > op->length_bytes) return "a GRANT of another length than the message's";
+  if (op == nullptr || op->state != SendState::waiting)
+    return "a GRANT for a send that does not wait for one";
+  if (grant.length_bytes == 0 || grant.length_bytes > op->length_bytes)
+    return "a GRANT of another length than the message's";
   op->receive = grant.receive;
   op->take_bytes = grant.length_bytes;
-  op->target = load_memory(grant.address, (grant.head.flags & flag::no_memory) == 0, message.subspan(sizeof grant), rail_);
+  op->target = load_memory(grant.address, (grant.head.flags & flag::no_memory) == 0,
+                           message.subspan(sizeof grant), rail_);
   advance(*op, op->target.accessible ? SendEvent::grant_memory : SendEvent::grant_push);
   return nullptr;
 }

@@ -19,31 +19,32 @@
 namespace overlap::speculative {
 
 struct Config {
-  bool speculation = true;                             ///< P1.12
+  bool speculation = true;  ///< P1.12
   HazardPolicy hazard_policy = HazardPolicy::envelope_sequence;
   AdaptationRules adaptation;
-  std::uint64_t rtr_min_bytes = 0;                     ///< smaller receives send no RTR
-  std::uint32_t mispredictions_max = 4;                ///< in a row, before a receiver mutes itself (P1.9)
+  std::uint64_t rtr_min_bytes = 0;       ///< smaller receives send no RTR
+  std::uint32_t mispredictions_max = 4;  ///< in a row, before a receiver mutes itself (P1.9)
   EnvelopeBound envelopes;
 };
 
 /// Something the caller must do now that a step has returned. Actions are done in order.
 struct Action {
   enum class Kind : std::uint8_t {
-    control,             ///< send `header` to `peer`; an RTS, RTR or GRANT gets the memory of its request added
-    read,                ///< read receive->take_bytes() from receive->source_memory; answer read_done or read_refused
-    write,               ///< write send->take_bytes to send->target; answer write_done, or write_posted and later write_done, or write_refused
-                         ///< both: where the transport keeps order, see `Chained completion`
-    push,                ///< send send->take_bytes as fragments to send->receive; answer push_done
+    control,  ///< send `header` to `peer`; an RTS, RTR or GRANT gets the memory of its request added
+    read,  ///< read receive->take_bytes() from receive->source_memory; answer read_done or read_refused
+    write,  ///< write send->take_bytes to send->target; answer write_done, or write_posted and later write_done, or write_refused
+            ///< both: where the transport keeps order, see `Chained completion`
+    push,   ///< send send->take_bytes as fragments to send->receive; answer push_done
     complete_send,
-    complete_receive,    ///< everything about the result is in the receive
+    complete_receive,  ///< everything about the result is in the receive
     complete_cancelled,
-    break_off,           ///< a transfer failed whose DONE was posted already: end the job
+    break_off,  ///< a transfer failed whose DONE was posted already: end the job
   };
   Kind kind;
   std::uint8_t header_bytes = 0;
   Peer* peer = nullptr;
-  SendOp* send = nullptr;        ///< control: the request that an RTS, RTR-ACK or DONE belongs to; the last two follow its data
+  SendOp* send =
+      nullptr;  ///< control: the request that an RTS, RTR-ACK or DONE belongs to; the last two follow its data
   ReceiveOp* receive = nullptr;  ///< control: the request that an RTR or GRANT belongs to
   std::array<std::byte, header_max_bytes> header;
 };
@@ -53,7 +54,8 @@ class Host {
  public:
   virtual ~Host() = default;
   /// Put `payload` at `offset_bytes` of the receive's buffer; what lies behind the capacity is discarded.
-  virtual void deliver(ReceiveOp& receive, std::uint64_t offset_bytes, std::span<const std::byte> payload) = 0;
+  virtual void deliver(ReceiveOp& receive, std::uint64_t offset_bytes,
+                       std::span<const std::byte> payload) = 0;
 };
 
 /// All protocol state of a process. No step calls another one through the caller: results are in `actions()`.
@@ -69,7 +71,8 @@ class Protocol {
   /// Take the next place in the forward stream for an eager message. @returns its sequence number for the header
   [[nodiscard]] std::uint16_t eager_sequence(Peer& peer, std::int32_t tag) {
     const std::uint32_t sequence = take_sequence(peer, tag);
-    if (peer.watch_eager) [[unlikely]] hazard_->eager_sent(peer, tag);
+    if (peer.watch_eager) [[unlikely]]
+      hazard_->eager_sent(peer, tag);
     return static_cast<std::uint16_t>(sequence);
   }
   /// Register an eager send that waits for its SYNC-ACK, which completes it. @returns its handle for the header
@@ -108,8 +111,12 @@ class Protocol {
   // read_done follow as ever, and end the request without another DONE. Where the transport refuses DONE nothing is said and DONE
   // goes out after the end. It may reach the other side at any time after the data, before or after the end is known here.
 
-  [[nodiscard]] static DoneHeader done_behind(const SendOp& op) noexcept { return done_header(flag::to_receiver, op.receive); }
-  [[nodiscard]] static DoneHeader done_behind(const ReceiveOp& op) noexcept { return done_header(0, op.send); }
+  [[nodiscard]] static DoneHeader done_behind(const SendOp& op) noexcept {
+    return done_header(flag::to_receiver, op.receive);
+  }
+  [[nodiscard]] static DoneHeader done_behind(const ReceiveOp& op) noexcept {
+    return done_header(0, op.send);
+  }
   /// Instead of write_posted, or after it when the end of the write could be posted only later.
   void write_chained(SendOp& op) {
     ++counters_.done_chained;
@@ -125,9 +132,11 @@ class Protocol {
   /// Fast path for an eager message without acknowledgement.
   /// @returns  true and the matched receive (the caller delivers and completes it), when the message is next in its stream and a
   ///           receive is posted; otherwise false with nothing changed: call on_sequenced
-  [[nodiscard]] bool try_match_eager(Communicator& comm, const SequencedHeader& head, std::uint64_t length_bytes, ReceiveOp*& out) {
+  [[nodiscard]] bool try_match_eager(Communicator& comm, const SequencedHeader& head,
+                                     std::uint64_t length_bytes, ReceiveOp*& out) {
     Peer& peer = comm.peer(head.source);
-    if (head.sequence != static_cast<std::uint16_t>(peer.expected_sequence) || !peer.forward_stash.empty()) [[unlikely]] {
+    if (head.sequence != static_cast<std::uint16_t>(peer.expected_sequence) ||
+        !peer.forward_stash.empty()) [[unlikely]] {
       return false;
     }
     ReceiveOp* op = comm.find_posted(peer, head.tag);
@@ -142,9 +151,11 @@ class Protocol {
   /// A message of the forward or reverse stream, header and all. @param message passed find_fault
   /// @param rail  what it came over, kept with the memory that it describes; never looked at
   /// @returns  nullptr, or what is impossible about it; then nothing was changed
-  [[nodiscard]] const char* on_sequenced(Communicator& comm, std::span<const std::byte> message, const void* rail = nullptr);
+  [[nodiscard]] const char* on_sequenced(Communicator& comm, std::span<const std::byte> message,
+                                         const void* rail = nullptr);
   /// A targeted message. The same contract.
-  [[nodiscard]] const char* on_targeted(std::span<const std::byte> message, const void* rail = nullptr);
+  [[nodiscard]] const char* on_targeted(std::span<const std::byte> message,
+                                        const void* rail = nullptr);
 
   // ----------------------------------------------------------------------------------------------------------------------------
 
@@ -153,7 +164,9 @@ class Protocol {
   [[nodiscard]] const Config& config() const noexcept { return config_; }
   [[nodiscard]] bool watches_every_eager() const noexcept { return hazard_->watches_every_eager(); }
   /// Requests that the other side may still name; 0 when nothing is left over.
-  [[nodiscard]] std::size_t open_handles() const noexcept { return sends_.size() + receives_.size(); }
+  [[nodiscard]] std::size_t open_handles() const noexcept {
+    return sends_.size() + receives_.size();
+  }
 
  private:
   static std::uint32_t take_sequence(Peer& peer, std::int32_t tag) noexcept {
@@ -198,9 +211,11 @@ class Protocol {
   [[nodiscard]] const char* on_grant(std::span<const std::byte> message);
   [[nodiscard]] const char* on_frag(std::span<const std::byte> message);
   [[nodiscard]] const char* on_done(const TargetedHeader& head);
-  [[nodiscard]] const char* enter_stream(Peer& peer, std::span<const std::byte> message, bool forward);
+  [[nodiscard]] const char* enter_stream(Peer& peer, std::span<const std::byte> message,
+                                         bool forward);
 
-  [[nodiscard]] SequencedHeader forward_head(Kind kind, Peer& peer, std::int32_t tag, std::uint32_t sequence) const noexcept;
+  [[nodiscard]] SequencedHeader forward_head(Kind kind, Peer& peer, std::int32_t tag,
+                                             std::uint32_t sequence) const noexcept;
   [[nodiscard]] SequencedHeader reverse_head(Kind kind, Peer& peer, std::int32_t tag) noexcept;
   template <class Header>
   Action& emit_control(Peer& peer, const Header& header);

@@ -18,7 +18,8 @@ Action& Protocol::emit_control(Peer& peer, const Header& header) {
 }
 
 /// @param key  at most key_max_bytes (checked by find_fault)
-inline RemoteMemory load_memory(std::uint64_t address, bool accessible, std::span<const std::byte> key, const void* rail) noexcept {
+inline RemoteMemory load_memory(std::uint64_t address, bool accessible,
+                                std::span<const std::byte> key, const void* rail) noexcept {
   RemoteMemory memory;
   memory.rail = rail;
   memory.address = address;

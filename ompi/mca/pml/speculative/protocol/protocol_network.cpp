@@ -14,10 +14,12 @@ constexpr std::uint16_t sequence_half = 0x8000;
 
 }  // namespace
 
-const char* Protocol::on_sequenced(Communicator& comm, std::span<const std::byte> message, const void* rail) {
+const char* Protocol::on_sequenced(Communicator& comm, std::span<const std::byte> message,
+                                   const void* rail) {
   rail_ = rail;
   const auto head = load<SequencedHeader>(message);
-  if (static_cast<std::size_t>(head.source) >= comm.size()) return "a source rank outside the communicator";
+  if (static_cast<std::size_t>(head.source) >= comm.size())
+    return "a source rank outside the communicator";
   const bool forward = is_forward(kind_of(head.kind_version));
   if (!forward && head.incarnation != comm.incarnation) {
     // Sent for a communicator that had this context before and has been freed since: nobody waits for it (rtr is the only kind
@@ -32,7 +34,9 @@ const char* Protocol::on_sequenced(Communicator& comm, std::span<const std::byte
 const char* Protocol::enter_stream(Peer& peer, std::span<const std::byte> message, bool forward) {
   const auto head = load<SequencedHeader>(message);
   Stash& stash = forward ? peer.forward_stash : peer.reverse_stash;
-  const auto expected = [&] { return forward ? static_cast<std::uint16_t>(peer.expected_sequence) : peer.expected_reverse; };
+  const auto expected = [&] {
+    return forward ? static_cast<std::uint16_t>(peer.expected_sequence) : peer.expected_reverse;
+  };
   const auto pass = [&](std::span<const std::byte> next) -> const char* {
     if (forward) return on_forward(peer, next);
     on_reverse(peer, next);
@@ -103,7 +107,8 @@ const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message) {
   arrived->hazard_epoch = rts.hazard_epoch;
   arrived->length_bytes = rts.length_bytes;
   arrived->send = rts.send;
-  arrived->source_memory = load_memory(rts.address, (rts.head.flags & flag::no_memory) == 0, message.subspan(sizeof rts), rail_);
+  arrived->source_memory = load_memory(rts.address, (rts.head.flags & flag::no_memory) == 0,
+                                       message.subspan(sizeof rts), rail_);
   Communicator& comm = *peer.comm;
   if (ReceiveOp* op = comm.find_posted(peer, rts.head.tag)) {
     const bool rtr_out = op->state != ReceiveState::queued;
@@ -136,11 +141,14 @@ bool Protocol::note_rts_flags(Peer& peer, const RtsHeader& rts) {
 const char* Protocol::on_rtr_ack(Peer& peer, std::span<const std::byte> message) {
   const auto ack = load<RtrAckHeader>(message);
   ReceiveOp* op = receives_.find(ack.receive);
-  if (op == nullptr || !is_posted(op->state) || op->state == ReceiveState::queued) return "an RTR-ACK for a receive without RTR";
-  if (peer.comm->find_posted(peer, ack.head.tag) != op) return "an RTR-ACK for a receive that the message does not match";
+  if (op == nullptr || !is_posted(op->state) || op->state == ReceiveState::queued)
+    return "an RTR-ACK for a receive without RTR";
+  if (peer.comm->find_posted(peer, ack.head.tag) != op)
+    return "an RTR-ACK for a receive that the message does not match";
   if (ack.length_bytes > op->capacity_bytes) return "an RTR-ACK for more than the buffer holds";
   peer.comm->unpost(*op);
-  if (ReceiveEnvelope* envelope = peer.receive_envelopes.find(ack.head.tag)) envelope->mispredictions = 0;
+  if (ReceiveEnvelope* envelope = peer.receive_envelopes.find(ack.head.tag))
+    envelope->mispredictions = 0;
   set_matched(*op, peer, ack.head.tag, ack.length_bytes);
   op->data_done = op->data_done || (ack.head.flags & flag::data_done) != 0;
   advance(*op, ReceiveEvent::rtr_ack);
@@ -151,7 +159,8 @@ const char* Protocol::on_rtr_ack(Peer& peer, std::span<const std::byte> message)
 const char* Protocol::on_revoke_ack(Peer& peer, std::span<const std::byte> message) {
   const auto head = load<SequencedHeader>(message);
   ReceiveEnvelope* envelope = peer.receive_envelopes.find(head.tag);
-  if (envelope == nullptr || envelope->revokes_out == 0) return "a REVOKE-ACK that nobody waits for";
+  if (envelope == nullptr || envelope->revokes_out == 0)
+    return "a REVOKE-ACK that nobody waits for";
   // While a REVOKE is out nothing is offered: every RTR that is out is older than the first REVOKE and void now.
   --envelope->revokes_out;
   ReceiveOp* next = nullptr;
@@ -187,7 +196,8 @@ const char* Protocol::on_targeted(std::span<const std::byte> message, const void
     case Kind::done: return on_done(head);
     case Kind::sync_ack: {
       SendOp* op = sends_.find(head.target);
-      if (op == nullptr || !op->awaiting_sync) return "a SYNC-ACK for a send that does not wait for one";
+      if (op == nullptr || !op->awaiting_sync)
+        return "a SYNC-ACK for a send that does not wait for one";
       finish(*op);
       return nullptr;
     }
@@ -211,8 +221,10 @@ const char* Protocol::on_frag(std::span<const std::byte> message) {
   if (op == nullptr || !is_open(op->state)) return nobody;
   const bool matched = !is_posted(op->state);
   const std::uint64_t room_bytes = matched ? op->take_bytes() : op->capacity_bytes;
-  if (frag.offset_bytes > room_bytes || payload.size() > room_bytes - frag.offset_bytes) return "a fragment behind the end of the buffer";
-  if (payload.size() > room_bytes - op->arrived_bytes) return "more fragments than the message has bytes";
+  if (frag.offset_bytes > room_bytes || payload.size() > room_bytes - frag.offset_bytes)
+    return "a fragment behind the end of the buffer";
+  if (payload.size() > room_bytes - op->arrived_bytes)
+    return "more fragments than the message has bytes";
   host_.deliver(*op, frag.offset_bytes, payload);
   op->arrived_bytes += payload.size();
   if (matched) check_all_here(*op);
@@ -222,12 +234,14 @@ const char* Protocol::on_frag(std::span<const std::byte> message) {
 const char* Protocol::on_done(const TargetedHeader& head) {
   if ((head.flags & flag::to_receiver) == 0) {
     SendOp* op = sends_.find(head.target);
-    if (op == nullptr || op->state != SendState::waiting) return "a DONE for a send that does not wait for one";
+    if (op == nullptr || op->state != SendState::waiting)
+      return "a DONE for a send that does not wait for one";
     advance(*op, SendEvent::done);
     return nullptr;
   }
   ReceiveOp* op = receives_.find(head.target);
-  if (op == nullptr || !is_open(op->state)) return "a DONE for a receive that does not wait for one";
+  if (op == nullptr || !is_open(op->state))
+    return "a DONE for a receive that does not wait for one";
   op->data_done = true;
   if (!is_posted(op->state)) check_all_here(*op);
   return nullptr;

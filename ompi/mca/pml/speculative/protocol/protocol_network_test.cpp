@@ -21,7 +21,8 @@ Bytes bytes_of(const Header& header, std::string_view payload = {}) {
 
 /// Process 0 of two; the test plays process 1.
 struct Side final : Host {
-  explicit Side(HazardPolicy policy = HazardPolicy::envelope_sequence, std::uint16_t incarnation = 0)
+  explicit Side(HazardPolicy policy = HazardPolicy::envelope_sequence,
+                std::uint16_t incarnation = 0)
       : protocol(config_for(policy), *this, counters), comm(7, 0, 2, incarnation) {
     comm.watch_every_eager = protocol.watches_every_eager();
   }
@@ -67,7 +68,9 @@ struct Side final : Host {
 SequencedHeader head(Kind kind, std::uint16_t sequence, std::uint16_t incarnation = 0) {
   return {kind_version(kind), 0, 7, 1, 5, sequence, incarnation};
 }
-Bytes eager(std::uint16_t sequence, std::string_view payload = "x") { return bytes_of(head(Kind::eager, sequence), payload); }
+Bytes eager(std::uint16_t sequence, std::string_view payload = "x") {
+  return bytes_of(head(Kind::eager, sequence), payload);
+}
 Bytes rts(std::uint16_t sequence, Handle send = 1, std::uint64_t length_bytes = 100) {
   RtsHeader header{};
   header.head = head(Kind::rts, sequence);
@@ -85,7 +88,8 @@ Bytes rtr(std::uint16_t sequence, std::uint32_t base_sequence = 0, std::uint16_t
   return bytes_of(header);
 }
 Bytes done_for(Handle target, bool to_receiver) {
-  return bytes_of(TargetedHeader{kind_version(Kind::done), to_receiver ? flag::to_receiver : std::uint8_t{0}, 0, 0, target});
+  return bytes_of(TargetedHeader{kind_version(Kind::done),
+                                 to_receiver ? flag::to_receiver : std::uint8_t{0}, 0, 0, target});
 }
 
 constexpr const char* seen = "a sequence number that has been seen already";
@@ -119,7 +123,9 @@ TEST_CASE("Forward stream: what comes too early waits for its turn, duplicates o
   CHECK(side.comm.peer(1).forward_stash.empty());
 }
 
-TEST_CASE("Forward stream: the fast path takes only the next message, and only when nothing waits before it") {
+TEST_CASE(
+    "Forward stream: the fast path takes only the next message, and only when nothing waits before "
+    "it") {
   Side side;
   ReceiveOp op;
   side.post(op, 10, false);
@@ -128,7 +134,8 @@ TEST_CASE("Forward stream: the fast path takes only the next message, and only w
   CHECK(matched == nullptr);
   REQUIRE(side.protocol.try_match_eager(side.comm, head(Kind::eager, 0), 1, matched));
   CHECK(matched == &op);
-  CHECK_FALSE(side.protocol.try_match_eager(side.comm, head(Kind::eager, 1), 1, matched));  // nothing is posted
+  CHECK_FALSE(side.protocol.try_match_eager(side.comm, head(Kind::eager, 1), 1,
+                                            matched));  // nothing is posted
   ReceiveOp next;
   side.post(next, 10, false);
   CHECK(side.sequenced(eager(2)) == nullptr);  // stashed
@@ -167,7 +174,9 @@ TEST_CASE("Reverse stream: in order, past, duplicate and future") {
   CHECK(load<SequencedHeader>(actions[0].header).kind_version == kind_version(Kind::revoke_ack));
 }
 
-TEST_CASE("An RTR for a message that has been sent already is dropped; one for a later message is kept (P1.8)") {
+TEST_CASE(
+    "An RTR for a message that has been sent already is dropped; one for a later message is kept "
+    "(P1.8)") {
   Side side;
   Peer& peer = side.comm.peer(1);
   (void)side.protocol.eager_sequence(peer, 5);  // message 0 of the envelope
@@ -181,7 +190,9 @@ TEST_CASE("An RTR for a message that has been sent already is dropped; one for a
   CHECK(side.counters.rtr_stale == 2);
 }
 
-TEST_CASE("A message of a freed communicator's reverse stream is dropped, one of the forward stream teaches the incarnation") {
+TEST_CASE(
+    "A message of a freed communicator's reverse stream is dropped, one of the forward stream "
+    "teaches the incarnation") {
   Side side(HazardPolicy::envelope_sequence, 3);
   CHECK(side.sequenced(rtr(0)) == nullptr);  // incarnation 0
   CHECK(side.counters.rtr_stale == 1);
@@ -203,8 +214,10 @@ TEST_CASE("Messages that cannot be are refused and change nothing") {
     side.post(queued, 10, false);
     CHECK(side.targeted(done_for(5, false)) != nullptr);
     CHECK(side.targeted(done_for(5, true)) != nullptr);
-    CHECK(side.targeted(bytes_of(TargetedHeader{kind_version(Kind::sync_ack), 0, 0, 0, 77})) != nullptr);
-    CHECK(side.targeted(bytes_of(FragHeader{{kind_version(Kind::frag), 0, 0, 0, 77}, 0}, "data")) != nullptr);
+    CHECK(side.targeted(bytes_of(TargetedHeader{kind_version(Kind::sync_ack), 0, 0, 0, 77})) !=
+          nullptr);
+    CHECK(side.targeted(bytes_of(FragHeader{{kind_version(Kind::frag), 0, 0, 0, 77}, 0}, "data")) !=
+          nullptr);
     GrantHeader grant{};
     grant.head = {kind_version(Kind::grant), 0, 0, 0, 77};
     grant.receive = 1;
@@ -212,7 +225,8 @@ TEST_CASE("Messages that cannot be are refused and change nothing") {
     CHECK(side.targeted(bytes_of(grant)) != nullptr);
     SequencedHeader far = head(Kind::eager, 0);
     far.source = 2;
-    CHECK(side.sequenced(bytes_of(far, "x")) == std::string("a source rank outside the communicator"));
+    CHECK(side.sequenced(bytes_of(far, "x")) ==
+          std::string("a source rank outside the communicator"));
     CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 5, 77})) != nullptr);
     CHECK(side.sequenced(bytes_of(RevokeHeader{head(Kind::revoke_ack, 1)})) != nullptr);
     CHECK(side.comm.posted_count == 1);
@@ -256,7 +270,8 @@ TEST_CASE("A fragment must fit its receive, and comes before or after the RTR-AC
   REQUIRE(actions.size() == 1);
   const Handle receive = op.handle;
   const auto frag = [&](std::uint64_t offset, std::string_view data) {
-    return side.targeted(bytes_of(FragHeader{{kind_version(Kind::frag), 0, 0, 0, receive}, offset}, data));
+    return side.targeted(
+        bytes_of(FragHeader{{kind_version(Kind::frag), 0, 0, 0, receive}, offset}, data));
   };
   CHECK(frag(9, "x") != nullptr);
   CHECK(frag(8, "x") != nullptr);
@@ -264,7 +279,8 @@ TEST_CASE("A fragment must fit its receive, and comes before or after the RTR-AC
   CHECK(frag(~std::uint64_t{0}, "12345") != nullptr);
   CHECK(side.delivered.empty());
   CHECK(frag(0, "1234") == nullptr);
-  CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 9, receive})) != nullptr);  // more than was offered
+  CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 9, receive})) !=
+        nullptr);  // more than was offered
   CHECK(op.state == ReceiveState::offered);
   CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 1), 6, receive})) == nullptr);
   CHECK(op.state == ReceiveState::incoming);

@@ -29,7 +29,8 @@ Arrived* Protocol::post_receive(Communicator& comm, ReceiveOp& op) {
   comm.post(op);
   op.state = ReceiveState::queued;
   counters_.posted_queue_max = std::max(counters_.posted_queue_max, comm.posted_count);
-  if (op.speculate && config_.speculation && op.source != any_source && op.tag != any_tag) try_offer(op);
+  if (op.speculate && config_.speculation && op.source != any_source && op.tag != any_tag)
+    try_offer(op);
   return nullptr;
 }
 
@@ -42,7 +43,8 @@ Arrived* Protocol::receive_taken(Arrived& message, ReceiveOp& op) {
     return nullptr;
   }
   set_matched(op, *message.peer, message.tag, message.length_bytes);
-  if (message.kind == Kind::eager_sync) emit_targeted(*message.peer, Kind::sync_ack, 0, message.send);
+  if (message.kind == Kind::eager_sync)
+    emit_targeted(*message.peer, Kind::sync_ack, 0, message.send);
   return &message;
 }
 
@@ -55,7 +57,8 @@ void Protocol::take(Arrived& message) {
   if (message.kind == Kind::rts) acknowledge_match(message, false);
 }
 
-void Protocol::set_matched(ReceiveOp& op, Peer& peer, std::int32_t tag, std::uint64_t length_bytes) {
+void Protocol::set_matched(ReceiveOp& op, Peer& peer, std::int32_t tag,
+                           std::uint64_t length_bytes) {
   op.peer = &peer;
   op.matched_source = peer.rank;
   op.matched_tag = tag;
@@ -63,9 +66,11 @@ void Protocol::set_matched(ReceiveOp& op, Peer& peer, std::int32_t tag, std::uin
 }
 
 /// A posted receive gets an eager message: it leaves its queue; the caller delivers and completes.
-void Protocol::match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag, std::uint64_t length_bytes) {
+void Protocol::match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag,
+                           std::uint64_t length_bytes) {
   peer.comm->unpost(op);
-  if (rtr_is_out(op.state)) [[unlikely]] note_misprediction(peer, tag);
+  if (rtr_is_out(op.state)) [[unlikely]]
+    note_misprediction(peer, tag);
   if (op.handle != 0) [[unlikely]] {
     receives_.remove(op.handle);
     op.handle = 0;
@@ -100,7 +105,9 @@ void Protocol::acknowledge_match(const Arrived& message, bool rtr_out) {
 
 void Protocol::note_misprediction(Peer& peer, std::int32_t tag) {
   ReceiveEnvelope* envelope = peer.receive_envelopes.find(tag);
-  if (envelope == nullptr || ++envelope->mispredictions < config_.mispredictions_max || envelope->muted) return;
+  if (envelope == nullptr || ++envelope->mispredictions < config_.mispredictions_max ||
+      envelope->muted)
+    return;
   envelope->muted = true;
   ++counters_.mutes;
 }
@@ -108,7 +115,8 @@ void Protocol::note_misprediction(Peer& peer, std::int32_t tag) {
 // RTRs -----------------------------------------------------------------------------------------------------------------------
 
 bool Protocol::may_offer(const ReceiveOp& op, const ReceiveEnvelope& envelope) const noexcept {
-  return op.speculate && op.capacity_bytes >= config_.rtr_min_bytes && op.peer->incarnation_known && envelope.may_offer();
+  return op.speculate && op.capacity_bytes >= config_.rtr_min_bytes && op.peer->incarnation_known &&
+         envelope.may_offer();
 }
 
 /// Send an RTR for a queued receive of an exact envelope, unless one of the rules speaks against it (P1.7, P1.9, P1.11).

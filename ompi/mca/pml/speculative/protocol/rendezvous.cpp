@@ -6,8 +6,12 @@ namespace {
 
 constexpr SendStep illegal(SendState now) noexcept { return {now, SendAction::none, false}; }
 constexpr SendStep to(SendState next, SendAction action) noexcept { return {next, action, true}; }
-constexpr ReceiveStep illegal(ReceiveState now) noexcept { return {now, ReceiveAction::none, false}; }
-constexpr ReceiveStep to(ReceiveState next, ReceiveAction action) noexcept { return {next, action, true}; }
+constexpr ReceiveStep illegal(ReceiveState now) noexcept {
+  return {now, ReceiveAction::none, false};
+}
+constexpr ReceiveStep to(ReceiveState next, ReceiveAction action) noexcept {
+  return {next, action, true};
+}
 
 SendStep from_idle(SendEvent event) noexcept {
   switch (event) {
@@ -115,8 +119,12 @@ SendStep from_pushing(SendEvent event) noexcept {
 bool arrival(ReceiveEvent event, ReceiveStep& step) noexcept {
   switch (event) {
     case ReceiveEvent::eager: step = to(ReceiveState::idle, ReceiveAction::complete); return true;
-    case ReceiveEvent::rts: step = to(ReceiveState::reading, ReceiveAction::start_read); return true;
-    case ReceiveEvent::rts_nothing: step = to(ReceiveState::idle, ReceiveAction::send_done); return true;
+    case ReceiveEvent::rts:
+      step = to(ReceiveState::reading, ReceiveAction::start_read);
+      return true;
+    case ReceiveEvent::rts_nothing:
+      step = to(ReceiveState::idle, ReceiveAction::send_done);
+      return true;
     case ReceiveEvent::post:
     case ReceiveEvent::offer:
     case ReceiveEvent::take_back:
@@ -134,19 +142,23 @@ bool arrival(ReceiveEvent event, ReceiveStep& step) noexcept {
 ReceiveStep unmatched(ReceiveState now, ReceiveEvent event) noexcept {
   ReceiveStep result = illegal(now);
   if (arrival(event, result)) return result;
-  if (now == ReceiveState::idle && event == ReceiveEvent::post) return to(ReceiveState::queued, ReceiveAction::none);
-  if (now == ReceiveState::queued && event == ReceiveEvent::offer) return to(ReceiveState::offered, ReceiveAction::send_rtr);
+  if (now == ReceiveState::idle && event == ReceiveEvent::post)
+    return to(ReceiveState::queued, ReceiveAction::none);
+  if (now == ReceiveState::queued && event == ReceiveEvent::offer)
+    return to(ReceiveState::offered, ReceiveAction::send_rtr);
   if (now == ReceiveState::queued && event == ReceiveEvent::cancel) {
     return to(ReceiveState::idle, ReceiveAction::complete_cancelled);
   }
-  if (now == ReceiveState::offered && event == ReceiveEvent::take_back) return to(ReceiveState::queued, ReceiveAction::none);
+  if (now == ReceiveState::offered && event == ReceiveEvent::take_back)
+    return to(ReceiveState::queued, ReceiveAction::none);
   if (now == ReceiveState::offered && event == ReceiveEvent::cancel) {
     return to(ReceiveState::revoking, ReceiveAction::send_revoke);
   }
   if (now == ReceiveState::revoking && event == ReceiveEvent::revoked) {
     return to(ReceiveState::idle, ReceiveAction::complete_cancelled);
   }
-  if ((now == ReceiveState::offered || now == ReceiveState::revoking) && event == ReceiveEvent::rtr_ack) {
+  if ((now == ReceiveState::offered || now == ReceiveState::revoking) &&
+      event == ReceiveEvent::rtr_ack) {
     return to(ReceiveState::incoming, ReceiveAction::none);
   }
   return result;
@@ -155,13 +167,15 @@ ReceiveStep unmatched(ReceiveState now, ReceiveEvent event) noexcept {
 ReceiveStep from_reading(ReceiveEvent event) noexcept {
   if (event == ReceiveEvent::read_chained) return to(ReceiveState::chained, ReceiveAction::none);
   if (event == ReceiveEvent::read_done) return to(ReceiveState::idle, ReceiveAction::send_done);
-  if (event == ReceiveEvent::read_refused) return to(ReceiveState::granted, ReceiveAction::send_grant);
+  if (event == ReceiveEvent::read_refused)
+    return to(ReceiveState::granted, ReceiveAction::send_grant);
   return illegal(ReceiveState::reading);
 }
 
 ReceiveStep from_chained(ReceiveEvent event) noexcept {
   if (event == ReceiveEvent::read_done) return to(ReceiveState::idle, ReceiveAction::complete);
-  if (event == ReceiveEvent::read_refused) return to(ReceiveState::chained, ReceiveAction::break_off);
+  if (event == ReceiveEvent::read_refused)
+    return to(ReceiveState::chained, ReceiveAction::break_off);
   return illegal(ReceiveState::chained);
 }
 

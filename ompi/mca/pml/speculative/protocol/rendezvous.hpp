@@ -82,7 +82,7 @@ enum class ReceiveEvent : std::uint8_t {
   read_refused,  ///< the transport cannot read
   all_here,      ///< matched, and every byte is in the buffer
   cancel,
-  revoked,       ///< the sender has confirmed that it will not write
+  revoked,  ///< the sender has confirmed that it will not write
 };
 enum class ReceiveAction : std::uint8_t {
   none,
@@ -118,13 +118,14 @@ struct ReceiveStep {
 
 /// Is a receive in this state in Recvq, so that an arriving message may match it?
 [[nodiscard]] constexpr bool is_posted(ReceiveState state) noexcept {
-  return state == ReceiveState::queued || state == ReceiveState::offered || state == ReceiveState::revoking;
+  return state == ReceiveState::queued || state == ReceiveState::offered ||
+         state == ReceiveState::revoking;
 }
 
 /// Has the other side been told where such a receive's buffer is, so that data for it may come?
 [[nodiscard]] constexpr bool is_open(ReceiveState state) noexcept {
-  return state == ReceiveState::offered || state == ReceiveState::revoking || state == ReceiveState::granted ||
-         state == ReceiveState::incoming;
+  return state == ReceiveState::offered || state == ReceiveState::revoking ||
+         state == ReceiveState::granted || state == ReceiveState::incoming;
 }
 
 }  // namespace overlap::speculative

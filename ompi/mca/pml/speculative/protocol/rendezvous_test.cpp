@@ -12,13 +12,21 @@ namespace {
 
 using S = SendState;
 using R = ReceiveState;
-constexpr std::array all_send_states{S::idle, S::waiting, S::unannounced, S::writing, S::chained, S::pushing};
-constexpr std::array all_send_events{SendEvent::no_rtr,       SendEvent::rtr_memory,   SendEvent::rtr_push,   SendEvent::done,          SendEvent::grant_memory,
-                                     SendEvent::grant_push,   SendEvent::write_posted, SendEvent::write_chained, SendEvent::write_done, SendEvent::write_refused, SendEvent::push_done};
-constexpr std::array all_receive_states{R::idle, R::queued, R::offered, R::revoking, R::reading, R::chained, R::granted, R::incoming};
-constexpr std::array all_receive_events{ReceiveEvent::post,      ReceiveEvent::offer,        ReceiveEvent::take_back, ReceiveEvent::eager,
-                                        ReceiveEvent::rts,       ReceiveEvent::rts_nothing,  ReceiveEvent::rtr_ack,   ReceiveEvent::read_chained, ReceiveEvent::read_done,
-                                        ReceiveEvent::read_refused, ReceiveEvent::all_here,  ReceiveEvent::cancel,    ReceiveEvent::revoked};
+constexpr std::array all_send_states{S::idle,    S::waiting, S::unannounced,
+                                     S::writing, S::chained, S::pushing};
+constexpr std::array all_send_events{
+    SendEvent::no_rtr,        SendEvent::rtr_memory,    SendEvent::rtr_push,
+    SendEvent::done,          SendEvent::grant_memory,  SendEvent::grant_push,
+    SendEvent::write_posted,  SendEvent::write_chained, SendEvent::write_done,
+    SendEvent::write_refused, SendEvent::push_done};
+constexpr std::array all_receive_states{R::idle,    R::queued,  R::offered, R::revoking,
+                                        R::reading, R::chained, R::granted, R::incoming};
+constexpr std::array all_receive_events{
+    ReceiveEvent::post,         ReceiveEvent::offer,        ReceiveEvent::take_back,
+    ReceiveEvent::eager,        ReceiveEvent::rts,          ReceiveEvent::rts_nothing,
+    ReceiveEvent::rtr_ack,      ReceiveEvent::read_chained, ReceiveEvent::read_done,
+    ReceiveEvent::read_refused, ReceiveEvent::all_here,     ReceiveEvent::cancel,
+    ReceiveEvent::revoked};
 
 /// A cell of the table in rendezvous.hpp; illegal where nothing is written.
 struct SendCell {
@@ -40,10 +48,50 @@ using A = SendAction;
 const SendCell o;
 // [state][event], in the order of the comment.
 const SendCell send_table[6][11] = {
-    {{S::waiting, A::send_rts}, {S::unannounced, A::start_write}, {S::pushing, A::send_rtr_ack_and_push}, o, o, o, o, o, o, o, o},
-    {o, o, o, {S::idle, A::complete}, {S::writing, A::start_write}, {S::pushing, A::start_push}, o, o, o, o, o},
-    {o, o, o, o, o, o, {S::writing, A::send_rtr_ack}, {S::chained, A::send_rtr_ack}, {S::idle, A::send_rtr_ack_done}, {S::pushing, A::send_rtr_ack_and_push}, o},
-    {o, o, o, o, o, o, {S::writing, A::none}, {S::chained, A::none}, {S::idle, A::send_done}, {S::pushing, A::start_push}, o},
+    {{S::waiting, A::send_rts},
+     {S::unannounced, A::start_write},
+     {S::pushing, A::send_rtr_ack_and_push},
+     o,
+     o,
+     o,
+     o,
+     o,
+     o,
+     o,
+     o},
+    {o,
+     o,
+     o,
+     {S::idle, A::complete},
+     {S::writing, A::start_write},
+     {S::pushing, A::start_push},
+     o,
+     o,
+     o,
+     o,
+     o},
+    {o,
+     o,
+     o,
+     o,
+     o,
+     o,
+     {S::writing, A::send_rtr_ack},
+     {S::chained, A::send_rtr_ack},
+     {S::idle, A::send_rtr_ack_done},
+     {S::pushing, A::send_rtr_ack_and_push},
+     o},
+    {o,
+     o,
+     o,
+     o,
+     o,
+     o,
+     {S::writing, A::none},
+     {S::chained, A::none},
+     {S::idle, A::send_done},
+     {S::pushing, A::start_push},
+     o},
     {o, o, o, o, o, o, o, o, {S::idle, A::complete}, {S::chained, A::break_off}, o},
     {o, o, o, o, o, o, o, o, o, o, {S::idle, A::complete}},
 };
@@ -55,10 +103,58 @@ const ReceiveCell rts{R::reading, B::start_read};
 const ReceiveCell nothing{R::idle, B::send_done};
 const ReceiveCell receive_table[8][13] = {
     {{R::queued, B::none}, x, x, eager, rts, nothing, x, x, x, x, x, x, x},
-    {x, {R::offered, B::send_rtr}, x, eager, rts, nothing, x, x, x, x, x, {R::idle, B::complete_cancelled}, x},
-    {x, x, {R::queued, B::none}, eager, rts, nothing, {R::incoming, B::none}, x, x, x, x, {R::revoking, B::send_revoke}, x},
-    {x, x, x, eager, rts, nothing, {R::incoming, B::none}, x, x, x, x, x, {R::idle, B::complete_cancelled}},
-    {x, x, x, x, x, x, x, {R::chained, B::none}, {R::idle, B::send_done}, {R::granted, B::send_grant}, x, x, x},
+    {x,
+     {R::offered, B::send_rtr},
+     x,
+     eager,
+     rts,
+     nothing,
+     x,
+     x,
+     x,
+     x,
+     x,
+     {R::idle, B::complete_cancelled},
+     x},
+    {x,
+     x,
+     {R::queued, B::none},
+     eager,
+     rts,
+     nothing,
+     {R::incoming, B::none},
+     x,
+     x,
+     x,
+     x,
+     {R::revoking, B::send_revoke},
+     x},
+    {x,
+     x,
+     x,
+     eager,
+     rts,
+     nothing,
+     {R::incoming, B::none},
+     x,
+     x,
+     x,
+     x,
+     x,
+     {R::idle, B::complete_cancelled}},
+    {x,
+     x,
+     x,
+     x,
+     x,
+     x,
+     x,
+     {R::chained, B::none},
+     {R::idle, B::send_done},
+     {R::granted, B::send_grant},
+     x,
+     x,
+     x},
     {x, x, x, x, x, x, x, x, {R::idle, B::complete}, {R::chained, B::break_off}, x, x, x},
     {x, x, x, x, x, x, x, x, x, x, {R::idle, B::complete}, x, x},
     {x, x, x, x, x, x, x, x, x, x, {R::idle, B::complete}, x, x},
@@ -156,7 +252,8 @@ TEST_CASE("Rendezvous: on every way back to idle a request completes exactly onc
     completions = 0;
     for (int i = 0; i < 60; ++i) {
       const R before = receive;
-      const ReceiveStep next = step(receive, all_receive_events[random() % all_receive_events.size()]);
+      const ReceiveStep next =
+          step(receive, all_receive_events[random() % all_receive_events.size()]);
       receive = next.next;
       if (!next.legal) continue;
       if (before == R::idle) completions = 0;

@@ -27,9 +27,12 @@ ConnectStep from_idle(E event) noexcept {
 ConnectStep from_connecting(E event, bool mine_is_smaller) noexcept {
   switch (event) {
     case E::want: return legal(S::connecting);
-    case E::request: return mine_is_smaller ? legal(S::connecting, A::reject) : legal(S::accepting, A::drop_ours_and_accept);
+    case E::request:
+      return mine_is_smaller ? legal(S::connecting, A::reject)
+                             : legal(S::accepting, A::drop_ours_and_accept);
     case E::our_established: return legal(S::established, A::flush_queue);
-    case E::rejected: return mine_is_smaller ? legal(S::failed, A::report_lost) : legal(S::accepting);
+    case E::rejected:
+      return mine_is_smaller ? legal(S::failed, A::report_lost) : legal(S::accepting);
     case E::lost: return legal(S::failed, A::report_lost);
     case E::their_established: break;
   }

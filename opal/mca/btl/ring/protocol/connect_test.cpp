@@ -16,7 +16,8 @@ using S = ConnectState;
 using E = ConnectEvent;
 using A = ConnectAction;
 constexpr std::array states{S::idle, S::connecting, S::accepting, S::established, S::failed};
-constexpr std::array events{E::want, E::request, E::our_established, E::their_established, E::rejected, E::lost};
+constexpr std::array events{E::want,     E::request, E::our_established, E::their_established,
+                            E::rejected, E::lost};
 
 /// A cell of the table in connect.hpp; illegal where nothing is written.
 struct Cell {
@@ -32,10 +33,25 @@ const Cell lost{S::failed, A::report_lost};
 const Cell table[6][6] = {
     {{S::connecting, A::connect}, {S::accepting, A::accept}, o, o, o, o},
     {S::connecting, {S::connecting, A::reject}, {S::established, A::flush_queue}, o, lost, lost},
-    {S::connecting, {S::accepting, A::drop_ours_and_accept}, {S::established, A::flush_queue}, o, S::accepting, lost},
-    {S::accepting, {S::accepting, A::accept}, o, {S::established, A::flush_queue}, S::accepting, lost},
+    {S::connecting,
+     {S::accepting, A::drop_ours_and_accept},
+     {S::established, A::flush_queue},
+     o,
+     S::accepting,
+     lost},
+    {S::accepting,
+     {S::accepting, A::accept},
+     o,
+     {S::established, A::flush_queue},
+     S::accepting,
+     lost},
     {S::established, {S::established, A::reject}, o, o, S::established, lost},
-    {{S::failed, A::report_lost}, {S::failed, A::reject}, S::failed, S::failed, S::failed, S::failed},
+    {{S::failed, A::report_lost},
+     {S::failed, A::reject},
+     S::failed,
+     S::failed,
+     S::failed,
+     S::failed},
 };
 std::size_t line_of(S state, bool smaller) {
   if (state == S::idle) return 0;
@@ -71,9 +87,9 @@ struct World {
   std::array<int, 2> wants{0, 0};
   // [process][attempt]: what became of its requests
   std::array<std::array<Request, 2>, 2> request{};
-  std::array<std::array<bool, 2>, 2> dropped{};     ///< by its maker
-  std::array<std::array<bool, 2>, 2> ours_told{};   ///< `established` reported to the maker
-  std::array<std::array<bool, 2>, 2> theirs_told{}; ///< and to the other one
+  std::array<std::array<bool, 2>, 2> dropped{};      ///< by its maker
+  std::array<std::array<bool, 2>, 2> ours_told{};    ///< `established` reported to the maker
+  std::array<std::array<bool, 2>, 2> theirs_told{};  ///< and to the other one
   std::string fault;
 
   [[nodiscard]] std::string key() const {
@@ -83,7 +99,8 @@ struct World {
       text += static_cast<char>('0' + wants[p]);
       for (std::size_t i = 0; i < 2; ++i) {
         text += static_cast<char>('0' + static_cast<int>(request[p][i]));
-        text += static_cast<char>('0' + dropped[p][i] + 2 * ours_told[p][i] + 4 * theirs_told[p][i]);
+        text +=
+            static_cast<char>('0' + dropped[p][i] + 2 * ours_told[p][i] + 4 * theirs_told[p][i]);
       }
     }
     return text;
@@ -101,7 +118,8 @@ struct World {
         break;
       }
       case A::drop_ours_and_accept:
-        for (std::size_t i = 0; i < 2; ++i) dropped[process][i] = request[process][i] != Request::none;
+        for (std::size_t i = 0; i < 2; ++i)
+          dropped[process][i] = request[process][i] != Request::none;
         request[other][attempt] = Request::accepted;
         break;
       case A::accept: request[other][attempt] = Request::accepted; break;
@@ -110,7 +128,9 @@ struct World {
       case A::flush_queue:
       case A::none: break;
     }
-    if (event == E::request && (next.action == A::accept || next.action == A::drop_ours_and_accept) && dropped[other][attempt]) {
+    if (event == E::request &&
+        (next.action == A::accept || next.action == A::drop_ours_and_accept) &&
+        dropped[other][attempt]) {
       fault = "a dropped request is accepted";
     }
   }
@@ -134,7 +154,8 @@ struct World {
           all.back().request[p][i] = Request::over;
           all.back().apply(p, E::rejected, i);
         }
-        if (now == Request::rejecting && dropped[p][i]) {  // or it is never told, because the queue pair is gone
+        if (now == Request::rejecting &&
+            dropped[p][i]) {  // or it is never told, because the queue pair is gone
           all.push_back(*this);
           all.back().request[p][i] = Request::over;
         }

@@ -31,7 +31,9 @@ class CostModel {
 
   /// Uses before registering: ceil(R / (C - V) * percent / 100), at least 1; `never` below size_min_bytes and where C <= V.
   [[nodiscard]] std::uint32_t threshold(std::uint32_t bytes) const noexcept {
-    return bytes < size_min_bytes ? never : thresholds_[static_cast<std::size_t>(std::bit_width(bytes) - 1)];
+    return bytes < size_min_bytes
+               ? never
+               : thresholds_[static_cast<std::size_t>(std::bit_width(bytes) - 1)];
   }
 
  private:

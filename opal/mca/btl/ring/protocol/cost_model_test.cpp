@@ -19,14 +19,16 @@ TEST_CASE("CostModel: n > R/(C-V), times the speculation (P3.3)") {
   CHECK(model.threshold(4096) == 1);
 }
 
-TEST_CASE("CostModel: never below 128 bytes, nor where the copy is no dearer than the look-up (P3.3)") {
+TEST_CASE(
+    "CostModel: never below 128 bytes, nor where the copy is no dearer than the look-up (P3.3)") {
   CostModel model;
   model.set(64, {1, 1000, 1});
   model.set(128, {1000, 50, 20});
   model.set(256, {1000, 20, 20});
   model.set(512, {1000, 10, 20});
   model.set(1024, {UINT32_MAX, 1, 0});
-  for (std::uint32_t bytes = 0; bytes < 128; ++bytes) CHECK(model.threshold(bytes) == CostModel::never);
+  for (std::uint32_t bytes = 0; bytes < 128; ++bytes)
+    CHECK(model.threshold(bytes) == CostModel::never);
   CHECK(model.threshold(128) == 9);
   CHECK(model.threshold(256) == CostModel::never);
   CHECK(model.threshold(512) == CostModel::never);
@@ -35,14 +37,17 @@ TEST_CASE("CostModel: never below 128 bytes, nor where the copy is no dearer tha
   CHECK(model.threshold(1024) == CostModel::never - 1);
 }
 
-TEST_CASE("CostModel: sizes between have the threshold of the smaller one, larger ones that of the largest (P3.3)") {
+TEST_CASE(
+    "CostModel: sizes between have the threshold of the smaller one, larger ones that of the "
+    "largest (P3.3)") {
   CostModel model;
   model.set_speculation(100);
   model.set(8192, {100, 2, 1});
   model.set(1024, {300, 2, 1});
   for (std::uint32_t bytes = 0; bytes < 20000; ++bytes) {
     const std::uint32_t expected = bytes < 1024 ? CostModel::never : bytes < 8192 ? 300 : 100;
-    if (model.threshold(bytes) != expected) FAIL("threshold of " << bytes << " is " << model.threshold(bytes));
+    if (model.threshold(bytes) != expected)
+      FAIL("threshold of " << bytes << " is " << model.threshold(bytes));
   }
   CHECK(model.threshold(UINT32_MAX) == 100);
 }

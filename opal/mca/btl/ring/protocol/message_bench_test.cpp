@@ -35,7 +35,11 @@ class Pair {
  public:
   Pair() {
     at_receiver_.ring_opened(&receive_);
-    if (at_sender_.accept(at_receiver_.next_header(0, sizeof(ControlBody), Channel::send_receive), Channel::send_receive).fault != nullptr) std::abort();
+    if (at_sender_
+            .accept(at_receiver_.next_header(0, sizeof(ControlBody), Channel::send_receive),
+                    Channel::send_receive)
+            .fault != nullptr)
+      std::abort();
     at_sender_.attach_send_ring(&send_);
     set_.added(0, &receive_);
   }
@@ -45,10 +49,12 @@ class Pair {
     std::uint64_t sum = 0;
     for (std::uint32_t i = 0; i < messages; ++i) {
       const std::uint64_t payload = i;
-      if (at_sender_.route(sizeof payload, payload_max_bytes(slot_bytes)) != Channel::ring) std::abort();
+      if (at_sender_.route(sizeof payload, payload_max_bytes(slot_bytes)) != Channel::ring)
+        std::abort();
       std::byte* const slot = send_.slot(send_.head_slot());
       std::memcpy(slot + header_bytes, &payload, sizeof payload);
-      const SendRing::Sealed sealed = send_.seal(at_sender_.next_header(1, sizeof payload, Channel::ring));
+      const SendRing::Sealed sealed =
+          send_.seal(at_sender_.next_header(1, sizeof payload, Channel::ring));
       std::memcpy(receiver_[0].bytes + std::size_t{sealed.slot} * slot_bytes, slot, line_bytes);
       asm volatile("" ::: "memory");  // the adapter's work: not to be seen through
       set_.for_each([this, &sum](std::uint32_t) { return take(sum); });
@@ -71,7 +77,10 @@ class Pair {
     return 1;
   }
   void give_credits_back() {
-    if (at_sender_.accept(at_receiver_.next_header(1, 0, Channel::send_receive), Channel::send_receive).fault != nullptr) std::abort();
+    if (at_sender_
+            .accept(at_receiver_.next_header(1, 0, Channel::send_receive), Channel::send_receive)
+            .fault != nullptr)
+      std::abort();
   }
 
   std::vector<Line> sender_{slots * slot_bytes / line_bytes};
@@ -104,7 +113,8 @@ std::uint64_t wire_only(std::uint32_t messages) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto messages = static_cast<std::uint32_t>(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 20000);
+  const auto messages =
+      static_cast<std::uint32_t>(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 20000);
   const std::uint64_t expected = std::uint64_t{messages} * (messages - 1) / 2;
   Pair pair;
   std::array<std::array<double, rounds>, 2> ns{};
@@ -112,15 +122,20 @@ int main(int argc, char** argv) {
     for (std::size_t v = 0; v < ns.size(); ++v) {
       const auto begin = std::chrono::steady_clock::now();
       const std::uint64_t sum = v == 0 ? wire_only(messages) : pair.carry(messages);
-      ns[v][round] = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / messages;
+      ns[v][round] =
+          std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin)
+              .count() /
+          messages;
       if (sum != expected) std::abort();
     }
   }
   constexpr std::array names{"wire", "whole message"};
-  std::printf("%zu rounds of %u messages of 8 bytes, ring of %u slots of %u bytes\n", rounds, messages, slots, slot_bytes);
+  std::printf("%zu rounds of %u messages of 8 bytes, ring of %u slots of %u bytes\n", rounds,
+              messages, slots, slot_bytes);
   std::printf("%-20s %8s %8s %8s\n", "ns per message", "least", "median", "p99");
   for (std::size_t v = 0; v < ns.size(); ++v) {
     std::sort(ns[v].begin(), ns[v].end());
-    std::printf("%-20s %8.2f %8.2f %8.2f\n", names[v], ns[v].front(), ns[v][rounds / 2], ns[v][rounds * 99 / 100]);
+    std::printf("%-20s %8.2f %8.2f %8.2f\n", names[v], ns[v].front(), ns[v][rounds / 2],
+                ns[v][rounds * 99 / 100]);
   }
 }

@@ -31,17 +31,23 @@ struct Free {
 /// Rings that have seen some traffic and are empty.
 class Rings {
  public:
-  Rings(std::uint32_t count, std::uint32_t slots, std::uint32_t slot_bytes, std::uint32_t stagger_lines) {
+  Rings(std::uint32_t count, std::uint32_t slots, std::uint32_t slot_bytes,
+        std::uint32_t stagger_lines) {
     const std::size_t page = 4096;
-    const std::size_t ring_bytes = (std::size_t{slots} * slot_bytes + std::size_t{stagger_lines} * line_bytes + page - 1) / page * page;
+    const std::size_t ring_bytes =
+        (std::size_t{slots} * slot_bytes + std::size_t{stagger_lines} * line_bytes + page - 1) /
+        page * page;
     memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page, ring_bytes * count)));
     if (!memory_) throw std::bad_alloc();
     std::uint64_t random = 2003;
     for (std::uint32_t i = 0; i < count; ++i) {
-      std::byte* const base = memory_.get() + i * ring_bytes + (stagger_lines != 0 ? i % stagger_lines * line_bytes : 0);
+      std::byte* const base = memory_.get() + i * ring_bytes +
+                              (stagger_lines != 0 ? i % stagger_lines * line_bytes : 0);
       rings.push_back(std::make_unique<ReceiveRing>(base, slots, slot_bytes));
       random = random * 6364136223846793005U + 1442695040888963407U;
-      for (std::uint32_t messages = static_cast<std::uint32_t>(random >> 33U) % slots; messages > 0; --messages) take_one(base, *rings.back(), slot_bytes);
+      for (std::uint32_t messages = static_cast<std::uint32_t>(random >> 33U) % slots; messages > 0;
+           --messages)
+        take_one(base, *rings.back(), slot_bytes);
     }
   }
   std::vector<std::unique_ptr<ReceiveRing>> rings;
@@ -72,7 +78,9 @@ double pass_ns(PollingSet& set, const Rings& rings, std::uint32_t passes) {
     asm volatile("" ::: "memory");  // the device may have written: look again
   }
   if (found != 0) std::abort();
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / passes;
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin)
+             .count() /
+         passes;
 }
 
 struct Variant {
@@ -90,12 +98,19 @@ constexpr std::array variants{
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto looks = static_cast<std::uint32_t>(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 100000);
-  const auto slots = static_cast<std::uint32_t>(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 100);
-  const auto slot_bytes = static_cast<std::uint32_t>(argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 2048);
-  const auto stagger_lines = static_cast<std::uint32_t>(argc > 4 ? std::strtoul(argv[4], nullptr, 10) : 0);
-  std::printf("idle rings of %u slots of %u bytes, staggered over %u lines, %zu rounds of %u looks\n", slots, slot_bytes, stagger_lines, rounds, looks);
-  std::printf("ns per pass: median (least, p99); last column: ns per peer, median of the worst order\n");
+  const auto looks =
+      static_cast<std::uint32_t>(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 100000);
+  const auto slots =
+      static_cast<std::uint32_t>(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 100);
+  const auto slot_bytes =
+      static_cast<std::uint32_t>(argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 2048);
+  const auto stagger_lines =
+      static_cast<std::uint32_t>(argc > 4 ? std::strtoul(argv[4], nullptr, 10) : 0);
+  std::printf(
+      "idle rings of %u slots of %u bytes, staggered over %u lines, %zu rounds of %u looks\n",
+      slots, slot_bytes, stagger_lines, rounds, looks);
+  std::printf(
+      "ns per pass: median (least, p99); last column: ns per peer, median of the worst order\n");
   std::printf("%6s", "peers");
   for (const Variant& variant : variants) std::printf(" %25s", variant.name);
   std::printf(" %9s\n", "per peer");
@@ -104,11 +119,13 @@ int main(int argc, char** argv) {
     std::array<std::unique_ptr<PollingSet>, variants.size()> sets;
     for (std::size_t v = 0; v < variants.size(); ++v) {
       sets[v] = std::make_unique<PollingSet>(peers, SetPolicy::first, variants[v].order, 1000);
-      for (std::uint32_t peer = 0; peer < peers; ++peer) sets[v]->added(peer, variants[v].knows_rings ? rings.rings[peer].get() : nullptr);
+      for (std::uint32_t peer = 0; peer < peers; ++peer)
+        sets[v]->added(peer, variants[v].knows_rings ? rings.rings[peer].get() : nullptr);
     }
     std::array<std::array<double, rounds>, variants.size()> ns{};
     for (std::size_t round = 0; round < rounds; ++round) {
-      for (std::size_t v = 0; v < variants.size(); ++v) ns[v][round] = pass_ns(*sets[v], rings, std::max(looks / peers, 1U));
+      for (std::size_t v = 0; v < variants.size(); ++v)
+        ns[v][round] = pass_ns(*sets[v], rings, std::max(looks / peers, 1U));
     }
     std::printf("%6u", peers);
     double worst = 0;

@@ -14,7 +14,8 @@ constexpr const std::byte* to_skip = &never_set;
 
 }  // namespace
 
-PollingSet::PollingSet(std::uint32_t capacity, SetPolicy policy, PollOrder order, std::uint32_t review_messages)
+PollingSet::PollingSet(std::uint32_t capacity, SetPolicy policy, PollOrder order,
+                       std::uint32_t review_messages)
     : order_(order), policy_(policy), capacity_(capacity), review_messages_(review_messages) {
   members_.reserve(std::size_t{capacity} + 1);
 }
@@ -67,7 +68,9 @@ void PollingSet::review(Change& change) noexcept {
     weakest_messages = known.messages;
   }
   ++epoch_;
-  if (policy_ != SetPolicy::traffic || change.add != none || leaving_ != 0 || weakest == none || newcomer == none) return;
+  if (policy_ != SetPolicy::traffic || change.add != none || leaving_ != 0 || weakest == none ||
+      newcomer == none)
+    return;
   if (peers_[newcomer].state != State::outside) return;
   if (newcomer_messages / 2 < std::max(weakest_messages, 1U)) return;
   peers_[newcomer].state = State::asked;
@@ -89,7 +92,8 @@ void PollingSet::removed(std::uint32_t peer) noexcept {
   if (!contains(peer)) return;
   if (peers_[peer].state == State::leaving) --leaving_;
   peers_[peer].state = State::outside;
-  const auto at = std::find_if(members_.begin(), members_.end(), [peer](const Member& member) { return member.peer == peer; });
+  const auto at = std::find_if(members_.begin(), members_.end(),
+                               [peer](const Member& member) { return member.peer == peer; });
   *at = {&to_skip, none};
   ++holes_;
   if (depth_ == 0) compact();
@@ -103,7 +107,8 @@ void PollingSet::refused(std::uint32_t peer) noexcept {
 }
 
 void PollingSet::move_to_front(std::size_t index, std::uint32_t peer) noexcept {
-  if (index >= members_.size() || members_[index].peer != peer) return;  // `visit` has changed the set
+  if (index >= members_.size() || members_[index].peer != peer)
+    return;  // `visit` has changed the set
   const auto begin = members_.begin();
   const auto at = begin + static_cast<std::ptrdiff_t>(index);
   std::rotate(begin, at, at + 1);

@@ -27,12 +27,14 @@ class PollingSet {
 
   /// @param capacity  0: nobody ever joins
   /// @param review_messages  the set is reviewed every so many messages, at least 1
-  PollingSet(std::uint32_t capacity, SetPolicy policy, PollOrder order, std::uint32_t review_messages);
+  PollingSet(std::uint32_t capacity, SetPolicy policy, PollOrder order,
+             std::uint32_t review_messages);
 
   /// What the caller should do; numbers of peers.
   struct Change {
-    std::uint32_t add = none;     ///< open a ring for it, then added(); or refused()
-    std::uint32_t remove = none;  ///< close its ring; removed() when that has ended, until then it is visited
+    std::uint32_t add = none;  ///< open a ring for it, then added(); or refused()
+    std::uint32_t remove =
+        none;  ///< close its ring; removed() when that has ended, until then it is visited
   };
   /// A message from this peer has arrived. A newcomer takes the place of the weakest member only with twice its traffic, and only one
   /// change of that kind is under way at a time, so that two peers of equal traffic do not take turns.
@@ -42,8 +44,10 @@ class PollingSet {
     if (known.epoch != epoch_) age(known);
     ++known.messages;
     Change change;
-    if (channel == Channel::send_receive && known.state == State::outside) change = consider(peer, known);
-    if (++since_review_ >= review_messages_) [[unlikely]] review(change);
+    if (channel == Channel::send_receive && known.state == State::outside)
+      change = consider(peer, known);
+    if (++since_review_ >= review_messages_) [[unlikely]]
+      review(change);
     return change;
   }
 
@@ -57,9 +61,12 @@ class PollingSet {
   void refused(std::uint32_t peer) noexcept;
 
   [[nodiscard]] bool contains(std::uint32_t peer) const noexcept {
-    return peer < peers_.size() && (peers_[peer].state == State::member || peers_[peer].state == State::leaving);
+    return peer < peers_.size() &&
+           (peers_[peer].state == State::member || peers_[peer].state == State::leaving);
   }
-  [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(members_.size()) - holes_; }
+  [[nodiscard]] std::uint32_t size() const noexcept {
+    return static_cast<std::uint32_t>(members_.size()) - holes_;
+  }
 
   /// Visit the members in the poll order; each once, but for changes made by `visit` itself, which may call anything here.
   /// @param visit  visit(peer) -> number of messages taken; must not throw
@@ -67,12 +74,15 @@ class PollingSet {
   /// @returns  messages taken
   template <class Visit>
   std::uint32_t for_each(Visit&& visit, std::uint32_t budget_messages = UINT32_MAX) {
-    const auto begin = order_ == PollOrder::circular && cursor_ < members_.size() ? cursor_ : std::size_t{0};
+    const auto begin =
+        order_ == PollOrder::circular && cursor_ < members_.size() ? cursor_ : std::size_t{0};
     if (order_ == PollOrder::circular) cursor_ = begin + 1;
     std::uint32_t left = budget_messages;
     ++depth_;
-    if (scan(begin, members_.size(), visit, left) && begin != 0) static_cast<void>(scan(0, begin, visit, left));
-    if (--depth_ == 0 && holes_ != 0) [[unlikely]] compact();
+    if (scan(begin, members_.size(), visit, left) && begin != 0)
+      static_cast<void>(scan(0, begin, visit, left));
+    if (--depth_ == 0 && holes_ != 0) [[unlikely]]
+      compact();
     return budget_messages - left;
   }
 
@@ -96,7 +106,8 @@ class PollingSet {
   [[nodiscard]] bool scan(std::size_t begin, std::size_t end, Visit& visit, std::uint32_t& left) {
     for (std::size_t i = begin; i < end && i < members_.size(); ++i) {
       const auto* const flag = reinterpret_cast<const std::uint8_t*>(*members_[i].head_address);
-      if (__atomic_load_n(flag, __ATOMIC_RELAXED) == flag_value::empty) [[likely]] continue;  // peek() orders what follows
+      if (__atomic_load_n(flag, __ATOMIC_RELAXED) == flag_value::empty) [[likely]]
+        continue;  // peek() orders what follows
       const std::uint32_t peer = members_[i].peer;
       const std::uint32_t taken = visit(peer);
       if (taken == 0) continue;
@@ -131,7 +142,7 @@ class PollingSet {
   std::uint32_t leaving_ = 0;
   std::uint32_t newcomer_ = none;  ///< the busiest one outside since the last review
   std::uint32_t newcomer_messages_ = 0;
-  std::vector<Peer> peers_;        ///< [peer]
+  std::vector<Peer> peers_;  ///< [peer]
 };
 
 }  // namespace overlap::ring

@@ -33,7 +33,8 @@ PollingSet with(std::uint32_t members, PollOrder order) {
 /// Messages of one peer; does what the set asks for at once.
 void send(PollingSet& set, std::uint32_t peer, int messages) {
   for (int i = 0; i < messages; ++i) {
-    const PollingSet::Change change = set.on_message(peer, set.contains(peer) ? Channel::ring : Channel::send_receive);
+    const PollingSet::Change change =
+        set.on_message(peer, set.contains(peer) ? Channel::ring : Channel::send_receive);
     if (change.remove != none) set.removed(change.remove);
     if (change.add != none) set.added(change.add);
   }
@@ -80,12 +81,14 @@ TEST_CASE("PollingSet: a refused peer is asked again after a review (P2.7)") {
   set.refused(1);
   int asked = 0;
   int messages = 0;
-  while (asked == 0 && messages < 100) ++messages, asked += set.on_message(1, Channel::send_receive).add == 1 ? 1 : 0;
+  while (asked == 0 && messages < 100)
+    ++messages, asked += set.on_message(1, Channel::send_receive).add == 1 ? 1 : 0;
   CHECK(messages == 10);
 }
 
 TEST_CASE("PollingSet: a newcomer needs twice the traffic of the weakest member (P2.6)") {
-  for (const auto& [traffic, joins] : {std::pair{10, false}, std::pair{19, false}, std::pair{20, true}, std::pair{50, true}}) {
+  for (const auto& [traffic, joins] :
+       {std::pair{10, false}, std::pair{19, false}, std::pair{20, true}, std::pair{50, true}}) {
     CAPTURE(traffic);
     PollingSet set(2, SetPolicy::traffic, PollOrder::sequential, 1000);
     send(set, 0, 40);
@@ -126,7 +129,8 @@ TEST_CASE("PollingSet: one change at a time; who leaves is visited until it has 
   send(set, 0, 1);
   PollingSet::Change change;
   int messages = 0;
-  while (change.remove == none && messages++ < 100) change = set.on_message(1, Channel::send_receive);
+  while (change.remove == none && messages++ < 100)
+    change = set.on_message(1, Channel::send_receive);
   REQUIRE(change.add == 1);
   REQUIRE(change.remove == 0);
   set.added(1);
@@ -178,7 +182,8 @@ TEST_CASE("PollingSet: a budget ends the pass; a circular one goes on where it s
   CHECK(set.for_each(visit) == 8);
 }
 
-TEST_CASE("PollingSet: a member whose ring is known is visited only when something is there (P2.6)") {
+TEST_CASE(
+    "PollingSet: a member whose ring is known is visited only when something is there (P2.6)") {
   struct alignas(line_bytes) Slots {
     std::byte bytes[2 * line_bytes];
   } memory, sender_memory;
@@ -190,7 +195,8 @@ TEST_CASE("PollingSet: a member whose ring is known is visited only when somethi
   CHECK(visited(set) == Peers{1});
   for (int i = 0; i < 5; ++i) {
     const SendRing::Sealed sealed = sender.seal({});
-    std::copy_n(sender.slot(sealed.slot), sealed.wire_bytes, memory.bytes + std::size_t{sealed.slot} * line_bytes);
+    std::copy_n(sender.slot(sealed.slot), sealed.wire_bytes,
+                memory.bytes + std::size_t{sealed.slot} * line_bytes);
     CHECK(visited(set) == Peers{0, 1});
     ReceiveRing::Arrival arrival{};
     REQUIRE(ring.peek(arrival));

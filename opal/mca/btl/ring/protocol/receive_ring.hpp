@@ -41,13 +41,17 @@ class ReceiveRing {
   /// Look at the slot where the next message will be. Changes nothing: the same message is found until advance().
   [[nodiscard]] bool peek(Arrival& out) const noexcept {
     const std::byte* const at = head_address_;
-    const std::uint8_t flag = __atomic_load_n(reinterpret_cast<const std::uint8_t*>(at), __ATOMIC_ACQUIRE);  // R1
-    if (flag == flag_value::empty) [[likely]] return false;
-    const std::uint32_t size_bytes =
-        __atomic_load_n(reinterpret_cast<const std::uint32_t*>(at + offsetof(MessageHeader, size_bytes)), __ATOMIC_RELAXED);
+    const std::uint8_t flag =
+        __atomic_load_n(reinterpret_cast<const std::uint8_t*>(at), __ATOMIC_ACQUIRE);  // R1
+    if (flag == flag_value::empty) [[likely]]
+      return false;
+    const std::uint32_t size_bytes = __atomic_load_n(
+        reinterpret_cast<const std::uint32_t*>(at + offsetof(MessageHeader, size_bytes)),
+        __ATOMIC_RELAXED);
     if (size_bytes > payload_max_) return false;  // has not landed
     const std::byte* const tail = at + wire_bytes(size_bytes) - 1;
-    if (__atomic_load_n(reinterpret_cast<const std::uint8_t*>(tail), __ATOMIC_ACQUIRE) != flag) return false;  // R2
+    if (__atomic_load_n(reinterpret_cast<const std::uint8_t*>(tail), __ATOMIC_ACQUIRE) != flag)
+      return false;  // R2
     out.slot = head_;
     std::memcpy(&out.header, at, header_bytes);
     out.payload = at + header_bytes;
@@ -107,10 +111,12 @@ class ReceiveRing {
   static constexpr std::uint32_t taken_bit = 1U << 31U;
   static constexpr std::uint32_t idle = 0;
   static constexpr std::uint32_t freed = 1U << 30U;
-  static constexpr std::uint32_t no_size = UINT32_MAX;  ///< more than any slot holds, in its last byte too
+  static constexpr std::uint32_t no_size =
+      UINT32_MAX;  ///< more than any slot holds, in its last byte too
 
   static void clear_header(std::byte* at) noexcept {
-    __atomic_store_n(reinterpret_cast<std::uint32_t*>(at + offsetof(MessageHeader, size_bytes)), no_size, __ATOMIC_RELAXED);
+    __atomic_store_n(reinterpret_cast<std::uint32_t*>(at + offsetof(MessageHeader, size_bytes)),
+                     no_size, __ATOMIC_RELAXED);
     __atomic_store_n(reinterpret_cast<std::uint8_t*>(at), flag_value::empty, __ATOMIC_RELAXED);
   }
   void clear_tails(std::uint32_t slot, std::uint32_t lines) noexcept;
@@ -121,11 +127,12 @@ class ReceiveRing {
   std::byte* slots_;
   std::uint32_t slot_count_;
   std::uint32_t slot_bytes_;
-  std::uint32_t tail_ = 0;     ///< the oldest slot that has not been freed
+  std::uint32_t tail_ = 0;  ///< the oldest slot that has not been freed
   std::uint32_t credits_ = 0;
-  std::uint32_t held_ = 0;     ///< taken and not freed
+  std::uint32_t held_ = 0;  ///< taken and not freed
   std::uint32_t* published_head_ = nullptr;
-  std::vector<std::uint32_t> taken_;  ///< [slot_count]: idle, freed, or taken_bit and the lines of an in_place message
+  std::vector<std::uint32_t>
+      taken_;  ///< [slot_count]: idle, freed, or taken_bit and the lines of an in_place message
 };
 
 }  // namespace overlap::ring

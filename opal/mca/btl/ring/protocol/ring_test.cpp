@@ -36,11 +36,13 @@ class Pair {
     std::byte* const slot = send.slot(send.head_slot());
     if (!in_place) std::copy(payload.begin(), payload.end(), slot + header_bytes);
     const SendRing::Sealed sealed = send.seal(header);
-    Wire wire{{slot, slot + sealed.wire_bytes}, receiver_memory_[0].bytes + std::size_t{sealed.slot} * slot_bytes_};
+    Wire wire{{slot, slot + sealed.wire_bytes},
+              receiver_memory_[0].bytes + std::size_t{sealed.slot} * slot_bytes_};
     if (in_place) {
       wire.bytes.assign(slot, slot + header_bytes);
       wire.bytes.insert(wire.bytes.end(), payload.begin(), payload.end());
-      wire.bytes.insert(wire.bytes.end(), slot + sealed.tail_offset, slot + sealed.tail_offset + sealed.tail_bytes);
+      wire.bytes.insert(wire.bytes.end(), slot + sealed.tail_offset,
+                        slot + sealed.tail_offset + sealed.tail_bytes);
     }
     REQUIRE(wire.bytes.size() == sealed.wire_bytes);
     return wire;
@@ -60,7 +62,9 @@ class Pair {
   ReceiveRing receive;
 };
 
-std::vector<std::byte> filled(std::size_t bytes, std::uint8_t value) { return std::vector<std::byte>(bytes, std::byte{value}); }
+std::vector<std::byte> filled(std::size_t bytes, std::uint8_t value) {
+  return std::vector<std::byte>(bytes, std::byte{value});
+}
 
 }  // namespace
 
@@ -97,7 +101,8 @@ TEST_CASE("Ring: the story of one message (P2.2, P2.4)") {
 TEST_CASE("Ring: nothing is found before the last byte, whatever was there before (P2.2, P3.2)") {
   // Two messages before, through one slot, each of them copied or in place, all payloads full of one byte value.
   const std::array<std::size_t, 8> sizes{0, 1, 46, 47, 48, 111, 112, 175};
-  const std::array<std::uint8_t, 3> values{flag_value::primary, flag_value::secondary, flag_value::empty};
+  const std::array<std::uint8_t, 3> values{flag_value::primary, flag_value::secondary,
+                                           flag_value::empty};
   std::uint64_t looks = 0;
   for (const std::size_t first : sizes) {
     for (const std::size_t second : sizes) {
@@ -110,14 +115,16 @@ TEST_CASE("Ring: nothing is found before the last byte, whatever was there befor
             for (std::size_t i = 0; i < all.size(); ++i) {
               const Pair::Wire wire = pair.post(filled(all[i], value), (kinds >> i & 1U) != 0);
               for (std::size_t landed = 0; landed < wire.bytes.size(); ++landed) {
-                if (pair.receive.peek(arrival)) FAIL("found after " << landed << " of " << wire.bytes.size() << " bytes");
+                if (pair.receive.peek(arrival))
+                  FAIL("found after " << landed << " of " << wire.bytes.size() << " bytes");
                 wire.to[landed] = wire.bytes[landed];
                 ++looks;
               }
               REQUIRE(pair.receive.peek(arrival));
               REQUIRE(arrival.header.size_bytes == all[i]);
               pair.receive.advance();
-              REQUIRE(std::all_of(arrival.payload, arrival.payload + all[i], [value](std::byte b) { return b == std::byte{value}; }));
+              REQUIRE(std::all_of(arrival.payload, arrival.payload + all[i],
+                                  [value](std::byte b) { return b == std::byte{value}; }));
               pair.receive.free(arrival.slot);
               REQUIRE(pair.send.on_credits(pair.receive.take_credits(1)));
             }
@@ -208,7 +215,8 @@ TEST_CASE("Ring: seeded walk, slots freed at random (P2.4)") {
     switch (random() % 4) {
       case 0:
         if (!pair.send.has_credit()) break;
-        under_way.push_back(pair.post(filled(random() % 176, static_cast<std::uint8_t>(posted)), random() % 2 != 0, posted));
+        under_way.push_back(pair.post(filled(random() % 176, static_cast<std::uint8_t>(posted)),
+                                      random() % 2 != 0, posted));
         ++posted;
         break;
       case 1:
@@ -228,13 +236,15 @@ TEST_CASE("Ring: seeded walk, slots freed at random (P2.4)") {
         std::swap(taken[random() % taken.size()], taken.back());
         const auto value = static_cast<std::byte>(taken.back().header.sequence);
         const std::byte* payload = taken.back().payload;
-        REQUIRE(std::all_of(payload, payload + taken.back().header.size_bytes, [value](std::byte b) { return b == value; }));
+        REQUIRE(std::all_of(payload, payload + taken.back().header.size_bytes,
+                            [value](std::byte b) { return b == value; }));
         pair.receive.free(taken.back().slot);
         taken.pop_back();
         REQUIRE(pair.send.on_credits(pair.receive.take_credits(1 + random() % 3)));
     }
     // Every slot is in one place.
-    const auto held_back = 5 - pair.send.free_slots() - pair.receive.credits() - static_cast<std::uint32_t>(under_way.size());
+    const auto held_back = 5 - pair.send.free_slots() - pair.receive.credits() -
+                           static_cast<std::uint32_t>(under_way.size());
     REQUIRE(held_back >= taken.size());
   }
   CHECK(seen > 10000);

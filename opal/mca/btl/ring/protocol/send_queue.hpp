@@ -11,11 +11,14 @@ namespace overlap::ring {
 class SendQueueAccount {
  public:
   /// @param entries  of the queue, at least 1
-  explicit SendQueueAccount(std::uint32_t entries) : entries_(entries), signal_every_(entries < 2 ? 1 : entries / 2), groups_(entries) {}
+  explicit SendQueueAccount(std::uint32_t entries)
+      : entries_(entries), signal_every_(entries < 2 ? 1 : entries / 2), groups_(entries) {}
 
   [[nodiscard]] bool has_room() const noexcept { return used_ != entries_; }
   /// Must the next request be signalled? Each (entries/2)-th, and one that takes the last free entry: then nothing else could free it.
-  [[nodiscard]] bool must_signal() const noexcept { return unsignalled_ + 1 >= signal_every_ || used_ + 1 == entries_; }
+  [[nodiscard]] bool must_signal() const noexcept {
+    return unsignalled_ + 1 >= signal_every_ || used_ + 1 == entries_;
+  }
   /// A request was posted. Needs has_room(), and `signalled` where must_signal().
   void posted(bool signalled) noexcept {
     ++used_;
@@ -44,7 +47,8 @@ class SendQueueAccount {
   std::uint32_t signal_every_;
   std::uint32_t used_ = 0;
   std::uint32_t unsignalled_ = 0;  ///< posted behind the last signalled one
-  std::vector<std::uint32_t> groups_;  ///< [entries], a queue: how many entries each signalled request under way stands for
+  std::vector<std::uint32_t>
+      groups_;  ///< [entries], a queue: how many entries each signalled request under way stands for
   std::uint32_t first_ = 0;
   std::uint32_t count_ = 0;
 };

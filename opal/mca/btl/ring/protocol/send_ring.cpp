@@ -4,7 +4,11 @@
 namespace overlap::ring {
 
 SendRing::SendRing(std::byte* slots, std::uint32_t slot_count, std::uint32_t slot_bytes)
-    : slots_(slots), slot_count_(slot_count), slot_bytes_(slot_bytes), free_slots_(slot_count), cleared_lines_(slot_count) {
+    : slots_(slots),
+      slot_count_(slot_count),
+      slot_bytes_(slot_bytes),
+      free_slots_(slot_count),
+      cleared_lines_(slot_count) {
   std::memset(slots, 0, std::size_t{slot_count} * slot_bytes);
 }
 

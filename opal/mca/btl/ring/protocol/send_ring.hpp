@@ -26,7 +26,9 @@ class SendRing {
   [[nodiscard]] std::uint32_t slot_bytes() const noexcept { return slot_bytes_; }
   /// The slot that the next message takes. Needs has_credit().
   [[nodiscard]] std::uint32_t head_slot() const noexcept { return head_; }
-  [[nodiscard]] std::byte* slot(std::uint32_t index) const noexcept { return slots_ + std::size_t{index} * slot_bytes_; }
+  [[nodiscard]] std::byte* slot(std::uint32_t index) const noexcept {
+    return slots_ + std::size_t{index} * slot_bytes_;
+  }
 
   /// What the RDMA write of one message consists of. A copied message: [0, wire_bytes) of the slot. An in_place one: [0, header_bytes)
   /// of the slot, the payload from the user, tail_bytes of the slot from tail_offset on. In both cases to offset 0 of the same slot.
@@ -46,14 +48,17 @@ class SendRing {
     const std::uint32_t whole_bytes = wire_bytes(header.size_bytes);
     std::byte* const tail = to + whole_bytes - 1;
     const std::uint32_t lines = whole_bytes / line_bytes;
-    if (cleared_lines_[index] != 0) [[unlikely]] clear_mirror(index, lines);
+    if (cleared_lines_[index] != 0) [[unlikely]]
+      clear_mirror(index, lines);
     if ((header.control & control_bit::in_place) != 0) cleared_lines_[index] = lines;
-    header.head_flag = *tail == std::byte{flag_value::primary} ? flag_value::secondary : flag_value::primary;
+    header.head_flag =
+        *tail == std::byte{flag_value::primary} ? flag_value::secondary : flag_value::primary;
     std::memcpy(to, &header, header_bytes);
     *tail = std::byte{header.head_flag};
     head_ = index + 1 == slot_count_ ? 0 : index + 1;
     --free_slots_;
-    return {index, whole_bytes, header_bytes + header.size_bytes, whole_bytes - header_bytes - header.size_bytes};
+    return {index, whole_bytes, header_bytes + header.size_bytes,
+            whole_bytes - header_bytes - header.size_bytes};
   }
 
   /// The receiver has freed slots. @returns  false, and nothing changes: more than are out, a fault of the peer

@@ -69,7 +69,8 @@ struct Piece {
 /// One RDMA write under way. Its bytes land in the order of their addresses, the last one last.
 class Write {
  public:
-  Write(std::vector<Piece> from, MemoryHandle to, std::size_t offset) : from_(std::move(from)), to_(std::move(to)), offset_(offset) {}
+  Write(std::vector<Piece> from, MemoryHandle to, std::size_t offset)
+      : from_(std::move(from)), to_(std::move(to)), offset_(offset) {}
 
   /// Land up to `count` more bytes. @returns  true at the end
   bool land(std::size_t count) {
@@ -88,7 +89,8 @@ class Write {
     return true;
   }
   [[nodiscard]] bool reads(const Memory* memory) const {
-    return std::any_of(from_.begin(), from_.end(), [memory](const Piece& piece) { return piece.memory.get() == memory; });
+    return std::any_of(from_.begin(), from_.end(),
+                       [memory](const Piece& piece) { return piece.memory.get() == memory; });
   }
 
  private:
@@ -114,7 +116,8 @@ struct Link {
 
   [[nodiscard]] bool empty() const { return writes.empty() && messages.empty(); }
   [[nodiscard]] bool reads(const Memory* memory) const {
-    return std::any_of(writes.begin(), writes.end(), [memory](const Write& write) { return write.reads(memory); });
+    return std::any_of(writes.begin(), writes.end(),
+                       [memory](const Write& write) { return write.reads(memory); });
   }
   void land(std::size_t count) {
     if (!writes.empty() && writes.front().land(count)) writes.pop_front();

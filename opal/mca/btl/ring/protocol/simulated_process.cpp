@@ -29,7 +29,8 @@ MemoryHandle copy_of(const std::vector<std::byte>& bytes) {
 
 }  // namespace
 
-Process::Process(std::uint32_t rank, const Options& options, std::vector<std::vector<Link>>& links, Random& random, Tally& tally)
+Process::Process(std::uint32_t rank, const Options& options, std::vector<std::vector<Link>>& links,
+                 Random& random, Tally& tally)
     : rank_(rank),
       options_(options),
       links_(links),
@@ -40,12 +41,15 @@ Process::Process(std::uint32_t rank, const Options& options, std::vector<std::ve
 
 // --- Sending
 
-MessageHeader Process::next_header(Peer& peer, std::uint8_t tag, std::uint32_t size_bytes, Channel channel, std::uint8_t control) {
+MessageHeader Process::next_header(Peer& peer, std::uint8_t tag, std::uint32_t size_bytes,
+                                   Channel channel, std::uint8_t control) {
   MessageHeader header = peer.stream.next_header(tag, size_bytes, channel, control);
   if (options_.fault == Fault::credits_not_sent) header.credits = 0;
-  const bool closing = peer.stream.ring_state() == RingState::closing && (header.control & control_bit::close_ring) == 0;
+  const bool closing = peer.stream.ring_state() == RingState::closing &&
+                       (header.control & control_bit::close_ring) == 0;
   if (options_.fault == Fault::credits_after_close && closing) {
-    header.credits = static_cast<std::uint16_t>(header.credits + peer.receive_ring->take_credits(UINT16_MAX));
+    header.credits =
+        static_cast<std::uint16_t>(header.credits + peer.receive_ring->take_credits(UINT16_MAX));
   }
   return header;
 }
@@ -53,7 +57,8 @@ MessageHeader Process::next_header(Peer& peer, std::uint8_t tag, std::uint32_t s
 void Process::send(std::uint32_t to_rank) {
   Peer& peer = peers_[to_rank];
   const std::uint32_t room = payload_max_bytes(options_.slot_bytes);
-  const std::uint32_t size = random_.chance(10) ? room + 1 + random_.below(200) : random_.below(room + 1);
+  const std::uint32_t size =
+      random_.chance(10) ? room + 1 + random_.below(200) : random_.below(room + 1);
   std::vector<std::byte> payload(size);
   for (std::size_t i = 0; i < size; ++i) payload[i] = byte_of(rank_, to_rank, peer.sent, i);
   ++peer.sent;
@@ -61,21 +66,26 @@ void Process::send(std::uint32_t to_rank) {
   if (channel == Channel::ring) {
     const bool in_place = size > 0 && random_.chance(options_.in_place_pct);
     tally_.in_place += in_place ? 1 : 0;
-    post(to_rank, next_header(peer, program_tag, size, channel, in_place ? control_bit::in_place : 0), payload);
+    post(to_rank,
+         next_header(peer, program_tag, size, channel, in_place ? control_bit::in_place : 0),
+         payload);
     return;
   }
   if (peer.send_ring && !peer.send_ring->has_credit()) ++tally_.full_rings;
-  to(to_rank).messages.push_back({next_header(peer, program_tag, size, channel, 0), std::move(payload), nullptr});
+  to(to_rank).messages.push_back(
+      {next_header(peer, program_tag, size, channel, 0), std::move(payload), nullptr});
 }
 
-void Process::post(std::uint32_t to_rank, MessageHeader header, const std::vector<std::byte>& payload) {
+void Process::post(std::uint32_t to_rank, MessageHeader header,
+                   const std::vector<std::byte>& payload) {
   Peer& peer = peers_[to_rank];
   const bool in_place = (header.control & control_bit::in_place) != 0;
   const std::size_t base = std::size_t{peer.send_ring->head_slot()} * options_.slot_bytes;
   std::byte* const slot = peer.send_memory->data() + base;
   if (!in_place) std::copy(payload.begin(), payload.end(), slot + header_bytes);
   const SendRing::Sealed sealed = peer.send_ring->seal(header);
-  if (options_.fault == Fault::one_flag_value) slot[0] = slot[sealed.wire_bytes - 1] = std::byte{flag_value::primary};
+  if (options_.fault == Fault::one_flag_value)
+    slot[0] = slot[sealed.wire_bytes - 1] = std::byte{flag_value::primary};
   std::vector<Piece> pieces{{peer.send_memory, base, sealed.wire_bytes}};
   if (in_place) {
     pieces = {{peer.send_memory, base, header_bytes},
@@ -93,7 +103,8 @@ void Process::send_unordered(std::uint32_t to_rank) {
 void Process::send_control(std::uint32_t to_rank, const ControlBody& body, MemoryHandle ring) {
   std::vector<std::byte> payload(sizeof body);
   std::memcpy(payload.data(), &body, sizeof body);
-  const MessageHeader header = next_header(peers_[to_rank], 0, sizeof body, Channel::send_receive, 0);
+  const MessageHeader header =
+      next_header(peers_[to_rank], 0, sizeof body, Channel::send_receive, 0);
   to(to_rank).messages.push_back({header, std::move(payload), std::move(ring)});
 }
 
@@ -110,8 +121,10 @@ void Process::send_explicit() {
 
 void Process::message_arrived(std::uint32_t from, ChannelMessage message) {
   Peer& peer = peers_[from];
-  require(find_fault(message.header, static_cast<std::uint32_t>(message.payload.size())) == nullptr, "messages are well-formed");
-  if (options_.fault == Fault::ring_closed_early && (message.header.control & control_bit::ring_closed) != 0 && peer.receive_ring) {
+  require(find_fault(message.header, static_cast<std::uint32_t>(message.payload.size())) == nullptr,
+          "messages are well-formed");
+  if (options_.fault == Fault::ring_closed_early &&
+      (message.header.control & control_bit::ring_closed) != 0 && peer.receive_ring) {
     end_receive_ring(from);
   }
   require(!peer.stream.is_past(message.header), "every message is delivered once");
@@ -136,7 +149,8 @@ std::uint32_t Process::drain(std::uint32_t from) {
   while (true) {
     ReceiveRing::Arrival arrival{};
     if (peer.receive_ring && peer.receive_ring->peek(arrival)) {
-      require(find_fault(arrival.header, payload_max_bytes(options_.slot_bytes)) == nullptr, "messages are well-formed");
+      require(find_fault(arrival.header, payload_max_bytes(options_.slot_bytes)) == nullptr,
+              "messages are well-formed");
       require(!peer.stream.is_past(arrival.header), "every message is delivered once");
       if (peer.stream.is_next(arrival.header)) {
         take_from_ring(from, arrival);
@@ -158,16 +172,20 @@ void Process::take_from_ring(std::uint32_t from, const ReceiveRing::Arrival& arr
   const MessageHeader header = arrival.header;
   require(header.tag == program_tag, "the ring carries the program's messages only");
   const bool in_place = (header.control & control_bit::in_place) != 0;
-  std::byte* const at = peer.receive_memory->data() + std::size_t{arrival.slot} * options_.slot_bytes;
+  std::byte* const at =
+      peer.receive_memory->data() + std::size_t{arrival.slot} * options_.slot_bytes;
   std::array<std::byte, header_bytes> stale{};
   std::copy_n(at, header_bytes, stale.begin());
   peer.receive_ring->advance();
   if (options_.fault == Fault::header_not_cleared) std::copy_n(stale.begin(), header_bytes, at);
   if (options_.fault == Fault::size_not_cleared) std::copy_n(stale.begin() + 8, 4, at + 8);
   if (options_.fault == Fault::tails_cleared_early && in_place) {
-    for (std::uint32_t end = line_bytes; end <= wire_bytes(header.size_bytes); end += line_bytes) at[end - 1] = std::byte{0};
+    for (std::uint32_t end = line_bytes; end <= wire_bytes(header.size_bytes); end += line_bytes)
+      at[end - 1] = std::byte{0};
   }
-  const Taken taken{from, peer.receive_ring, arrival.slot, peer.received, header.size_bytes, arrival.payload, in_place, peer.receive_memory};
+  const Taken taken{from,          peer.receive_ring,  arrival.slot,
+                    peer.received, header.size_bytes,  arrival.payload,
+                    in_place,      peer.receive_memory};
   check_payload(from, peer.received, header.size_bytes, arrival.payload);
   ++peer.received;
   ++tally_.delivered;
@@ -208,13 +226,15 @@ void Process::take_control(std::uint32_t from, const ChannelMessage& message) {
     return;
   }
   peer.send_memory = std::make_shared<Memory>(std::size_t{body.slots} * body.slot_bytes);
-  peer.send_ring = std::make_unique<SendRing>(peer.send_memory->data(), body.slots, body.slot_bytes);
+  peer.send_ring =
+      std::make_unique<SendRing>(peer.send_memory->data(), body.slots, body.slot_bytes);
   peer.remote = message.ring;
   peer.stream.attach_send_ring(peer.send_ring.get());
 }
 
 void Process::note(std::uint32_t from, const Noted& noted) {
-  if (noted.fault != nullptr) throw Violation(std::string("no message is at fault: ") + noted.fault);
+  if (noted.fault != nullptr)
+    throw Violation(std::string("no message is at fault: ") + noted.fault);
   Peer& peer = peers_[from];
   if (noted.send_ring_ended) {
     if (options_.fault == Fault::slots_freed_early) peer.send_memory->give_back();
@@ -236,7 +256,8 @@ void Process::end_receive_ring(std::uint32_t from) {
 /// Give memory back: the sender's when the device has read it all, the receiver's when nobody looks at a message in it.
 void Process::finish_endings() {
   std::erase_if(endings_, [this](const Ending& ending) {
-    if (ending.ring ? !ending.ring->drained() : to(ending.peer).reads(ending.memory.get())) return false;
+    if (ending.ring ? !ending.ring->drained() : to(ending.peer).reads(ending.memory.get()))
+      return false;
     ending.memory->give_back();
     return true;
   });
@@ -260,9 +281,11 @@ void Process::open_ring(std::uint32_t from) {
   require(peer.stream.ring_state() == RingState::none, "nobody joins twice");
   ++tally_.opened;
   peer.receive_memory = std::make_shared<Memory>(std::size_t{options_.slots} * options_.slot_bytes);
-  peer.receive_ring = std::make_shared<ReceiveRing>(peer.receive_memory->data(), options_.slots, options_.slot_bytes);
+  peer.receive_ring = std::make_shared<ReceiveRing>(peer.receive_memory->data(), options_.slots,
+                                                    options_.slot_bytes);
   peer.stream.ring_opened(peer.receive_ring.get());
-  send_control(from, {control_kind::ring_open, options_.slots, options_.slot_bytes, 1, 0}, peer.receive_memory);
+  send_control(from, {control_kind::ring_open, options_.slots, options_.slot_bytes, 1, 0},
+               peer.receive_memory);
   set_.added(from, peer.receive_ring.get());
   require(set_.size() <= options_.set_capacity + 1, "memory is bounded by the polling set");
 }
@@ -286,21 +309,25 @@ void Process::free_slot(const Taken& taken) {
   const std::vector<std::byte> before(at, at + wire_bytes(taken.size_bytes));
   taken.ring->free(taken.slot);
   if (options_.fault == Fault::tails_not_cleared && taken.in_place) {
-    for (std::size_t end = line_bytes; end <= before.size(); end += line_bytes) at[end - 1] = before[end - 1];
+    for (std::size_t end = line_bytes; end <= before.size(); end += line_bytes)
+      at[end - 1] = before[end - 1];
   }
 }
 
 // --- Invariants
 
-void Process::check_payload(std::uint32_t from, std::uint64_t number, std::uint32_t size_bytes, const std::byte* payload) const {
+void Process::check_payload(std::uint32_t from, std::uint64_t number, std::uint32_t size_bytes,
+                            const std::byte* payload) const {
   for (std::size_t i = 0; i < size_bytes; ++i) {
-    require(payload[i] == byte_of(from, rank_, number, i), "every message has the bytes that were sent, until it is freed");
+    require(payload[i] == byte_of(from, rank_, number, i),
+            "every message has the bytes that were sent, until it is freed");
   }
 }
 
 bool Process::busy() const {
   return !taken_.empty() || !endings_.empty() ||
-         std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.stream.wants_explicit(); });
+         std::any_of(peers_.begin(), peers_.end(),
+                     [](const Peer& peer) { return peer.stream.wants_explicit(); });
 }
 
 /// All is quiet: nothing is under way between this process and the other one.
@@ -310,13 +337,17 @@ void Process::check_at_rest(const Process& other) const {
   require(mine.received == theirs.sent, "every message is delivered");
   require(mine.unordered_received == theirs.unordered_sent, "every unordered message is delivered");
   require(mine.held.empty(), "no message waits for ever");
-  require(mine.stream.ring_state() != RingState::closing, "a ring that closes is closed in the end");
-  require((mine.receive_ring != nullptr) == (mine.stream.ring_state() == RingState::open), "a ring is there as long as it is open");
-  require(set_.contains(other.rank_) == (mine.receive_ring != nullptr), "the members of the polling set have rings");
+  require(mine.stream.ring_state() != RingState::closing,
+          "a ring that closes is closed in the end");
+  require((mine.receive_ring != nullptr) == (mine.stream.ring_state() == RingState::open),
+          "a ring is there as long as it is open");
+  require(set_.contains(other.rank_) == (mine.receive_ring != nullptr),
+          "the members of the polling set have rings");
   if (!mine.receive_ring) {
     require(theirs.stream.send_ring() == nullptr, "nobody sends into a closed ring");
   } else if (theirs.send_ring) {
-    require(theirs.send_ring->free_slots() + mine.receive_ring->credits() == options_.slots, "every slot is accounted for");
+    require(theirs.send_ring->free_slots() + mine.receive_ring->credits() == options_.slots,
+            "every slot is accounted for");
   } else {
     require(mine.receive_ring->credits() == 0, "nothing came through a refused ring");
   }
@@ -330,7 +361,8 @@ struct World {
   World(const Options& options, std::uint64_t seed, Tally& tally)
       : random(seed), links(options.processes) {
     for (auto& row : links) row.resize(options.processes);
-    for (std::uint32_t rank = 0; rank < options.processes; ++rank) processes.emplace_back(rank, options, links, random, tally);
+    for (std::uint32_t rank = 0; rank < options.processes; ++rank)
+      processes.emplace_back(rank, options, links, random, tally);
   }
 
   Random random;
@@ -360,7 +392,8 @@ void process_turn(World& world, const Options& options) {
   const std::uint32_t rank = world.random.below(count);
   Process& process = world.processes[rank];
   // Half of the traffic goes to a neighbour that changes, so that polling sets have something to choose.
-  const std::uint32_t peer = world.random.chance(50) ? (rank + 1) % count : world.random.below(count);
+  const std::uint32_t peer =
+      world.random.chance(50) ? (rank + 1) % count : world.random.below(count);
   if (peer != rank && world.random.chance(12)) process.send(peer);
   if (peer != rank && world.random.chance(1)) process.send_unordered(peer);
   if (world.random.chance(30)) process.free_one();
@@ -388,7 +421,8 @@ bool is_busy(const World& world) {
     return std::any_of(row.begin(), row.end(), [](const Link& link) { return !link.empty(); });
   };
   return std::any_of(world.links.begin(), world.links.end(), has_messages) ||
-         std::any_of(world.processes.begin(), world.processes.end(), [](const Process& process) { return process.busy(); });
+         std::any_of(world.processes.begin(), world.processes.end(),
+                     [](const Process& process) { return process.busy(); });
 }
 
 /// No new messages from the program: does everything end?

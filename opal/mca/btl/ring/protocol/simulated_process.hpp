@@ -14,15 +14,15 @@ namespace overlap::ring::sim {
 /// What the tests plant to see whether it is noticed. All of them sit around the product's code, none in it.
 enum class Fault : std::uint8_t {
   none,
-  one_flag_value,         ///< always the primary one
-  tails_not_cleared,      ///< after in_place
-  tails_cleared_early,    ///< by advance() instead of free()
-  header_not_cleared,     ///< head flag and size stay
-  size_not_cleared,       ///< only the size stays
-  credits_not_sent,       ///< taken from the ring, lost on the way
-  ring_closed_early,      ///< obeyed when it arrives instead of in its turn
-  credits_after_close,    ///< credits of a closing ring go on being sent
-  slots_freed_early,      ///< the sender's, while writes are under way
+  one_flag_value,       ///< always the primary one
+  tails_not_cleared,    ///< after in_place
+  tails_cleared_early,  ///< by advance() instead of free()
+  header_not_cleared,   ///< head flag and size stay
+  size_not_cleared,     ///< only the size stays
+  credits_not_sent,     ///< taken from the ring, lost on the way
+  ring_closed_early,    ///< obeyed when it arrives instead of in its turn
+  credits_after_close,  ///< credits of a closing ring go on being sent
+  slots_freed_early,    ///< the sender's, while writes are under way
 };
 
 struct Options {
@@ -54,7 +54,8 @@ struct Tally {
 class Process {
  public:
   /// @param links  [to][from]: of all processes
-  Process(std::uint32_t rank, const Options& options, std::vector<std::vector<Link>>& links, Random& random, Tally& tally);
+  Process(std::uint32_t rank, const Options& options, std::vector<std::vector<Link>>& links,
+          Random& random, Tally& tally);
 
   // What a program and the library above do, one small thing at a time.
   void send(std::uint32_t peer);
@@ -100,7 +101,8 @@ class Process {
   };
 
   [[nodiscard]] Link& to(std::uint32_t peer) { return links_[peer][rank_]; }
-  [[nodiscard]] MessageHeader next_header(Peer& peer, std::uint8_t tag, std::uint32_t size_bytes, Channel channel, std::uint8_t control);
+  [[nodiscard]] MessageHeader next_header(Peer& peer, std::uint8_t tag, std::uint32_t size_bytes,
+                                          Channel channel, std::uint8_t control);
   void send_control(std::uint32_t peer, const ControlBody& body, MemoryHandle ring);
   void post(std::uint32_t peer, MessageHeader header, const std::vector<std::byte>& payload);
   std::uint32_t drain(std::uint32_t peer);
@@ -113,7 +115,8 @@ class Process {
   void open_ring(std::uint32_t peer);
   void free_slot(const Taken& taken);
   void finish_endings();
-  void check_payload(std::uint32_t from, std::uint64_t number, std::uint32_t size_bytes, const std::byte* payload) const;
+  void check_payload(std::uint32_t from, std::uint64_t number, std::uint32_t size_bytes,
+                     const std::byte* payload) const;
 
   std::uint32_t rank_;
   const Options& options_;
@@ -127,6 +130,7 @@ class Process {
 };
 
 /// Run until `turns` are over and all is quiet. @returns  "" or the invariant that does not hold
-[[nodiscard]] std::string run(const Options& options, std::uint64_t seed, std::uint32_t turns, Tally& tally);
+[[nodiscard]] std::string run(const Options& options, std::uint64_t seed, std::uint32_t turns,
+                              Tally& tally);
 
 }  // namespace overlap::ring::sim

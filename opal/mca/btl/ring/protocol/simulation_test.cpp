@@ -21,7 +21,9 @@ void hold(const Options& options, std::uint64_t seeds, Tally& tally) {
 
 }  // namespace
 
-TEST_CASE("Simulation: two processes, rings of 5 slots, opened and closed in flight (P2.2, P2.4, P2.5, P3.2)") {
+TEST_CASE(
+    "Simulation: two processes, rings of 5 slots, opened and closed in flight (P2.2, P2.4, P2.5, "
+    "P3.2)") {
   Tally tally;
   for (const PollOrder order : {PollOrder::sequential, PollOrder::circular, PollOrder::recent}) {
     Options options;
@@ -104,6 +106,7 @@ TEST_CASE("Simulation: planted faults are noticed") {
     std::uint64_t seed = 0;
     for (; seed < 20 && noticed.empty(); ++seed) noticed = run(options, seed, turns, tally);
     CHECK(noticed != "");
-    std::printf("planted: %-52s -> %s\n", planted.name, noticed.empty() ? "NOT NOTICED" : noticed.c_str());
+    std::printf("planted: %-52s -> %s\n", planted.name,
+                noticed.empty() ? "NOT NOTICED" : noticed.c_str());
   }
 }

@@ -14,9 +14,10 @@ enum class Channel : std::uint8_t { ring, send_receive };
 
 /// What was in the header of a message whose turn has come.
 struct Noted {
-  const char* fault = nullptr;      ///< in words: the peer breaks the protocol, nothing was changed
-  bool send_ring_ended = false;     ///< the send ring is not used any more and is detached
-  bool receive_ring_ended = false;  ///< the peer's last message in our ring has been taken; the ring is detached
+  const char* fault = nullptr;   ///< in words: the peer breaks the protocol, nothing was changed
+  bool send_ring_ended = false;  ///< the send ring is not used any more and is detached
+  bool receive_ring_ended =
+      false;  ///< the peer's last message in our ring has been taken; the ring is detached
 };
 
 /// Where our receive ring for the peer stands.
@@ -46,7 +47,8 @@ class Stream {
 
   Stream() = default;
   /// @param first_sequence  the same on both sides
-  explicit Stream(std::uint32_t first_sequence) : next_sequence_(first_sequence), expected_(first_sequence) {}
+  explicit Stream(std::uint32_t first_sequence)
+      : next_sequence_(first_sequence), expected_(first_sequence) {}
 
   // --- Sending
 
@@ -55,15 +57,19 @@ class Stream {
   [[nodiscard]] SendRing* send_ring() const noexcept { return send_ring_; }
 
   /// Which way does a message go? Never waits: a full ring makes it send_receive (P2.4).
-  [[nodiscard]] Channel route(std::uint32_t payload_bytes, std::uint32_t slot_payload_max) const noexcept {
-    return send_ring_ != nullptr && send_ring_->has_credit() && payload_bytes <= slot_payload_max ? Channel::ring : Channel::send_receive;
+  [[nodiscard]] Channel route(std::uint32_t payload_bytes,
+                              std::uint32_t slot_payload_max) const noexcept {
+    return send_ring_ != nullptr && send_ring_->has_credit() && payload_bytes <= slot_payload_max
+               ? Channel::ring
+               : Channel::send_receive;
   }
 
   /// Header of the next message, which must go: takes the sequence number, the credits of the receive ring and what has to be said
   /// about rings.
   /// @param channel  as route() said; a message with tag 0 goes by send_receive
   /// @param control  nothing or in_place
-  [[nodiscard]] MessageHeader next_header(std::uint8_t tag, std::uint32_t size_bytes, [[maybe_unused]] Channel channel,
+  [[nodiscard]] MessageHeader next_header(std::uint8_t tag, std::uint32_t size_bytes,
+                                          [[maybe_unused]] Channel channel,
                                           std::uint8_t control = 0) noexcept {
     MessageHeader header;
     header.head_flag = flag_value::primary;  // the channel's; in a ring seal() chooses
@@ -71,14 +77,17 @@ class Stream {
     header.control = control;
     header.size_bytes = size_bytes;
     header.sequence = next_sequence_++;
-    if (credit_ring_ != nullptr) header.credits = static_cast<std::uint16_t>(credit_ring_->take_credits(UINT16_MAX));
-    if (pending_control_ != 0) [[unlikely]] header.control |= take_control();
+    if (credit_ring_ != nullptr)
+      header.credits = static_cast<std::uint16_t>(credit_ring_->take_credits(UINT16_MAX));
+    if (pending_control_ != 0) [[unlikely]]
+      header.control |= take_control();
     return header;
   }
 
   /// Header of a chained completion: made in advance, sent by the device when its turn in the send queue comes. Has no number, takes
   /// nothing along, and goes by send_receive only: a ring could be closed before it arrives.
-  [[nodiscard]] static MessageHeader unordered_header(std::uint8_t tag, std::uint32_t size_bytes) noexcept {
+  [[nodiscard]] static MessageHeader unordered_header(std::uint8_t tag,
+                                                      std::uint32_t size_bytes) noexcept {
     MessageHeader header;
     header.head_flag = flag_value::primary;
     header.tag = tag;
@@ -106,9 +115,12 @@ class Stream {
 
   /// Take note of a message whose turn it is, before its payload is looked at.
   [[nodiscard]] Noted accept(const MessageHeader& header, Channel channel) noexcept {
-    if ((header.control & ~control_bit::in_place) != 0) [[unlikely]] return accept_control(header, channel);
-    if (header.sequence != expected_) [[unlikely]] return {"message out of its turn"};
-    if (header.credits != 0 && (send_ring_ == nullptr || !send_ring_->on_credits(header.credits))) [[unlikely]] {
+    if ((header.control & ~control_bit::in_place) != 0) [[unlikely]]
+      return accept_control(header, channel);
+    if (header.sequence != expected_) [[unlikely]]
+      return {"message out of its turn"};
+    if (header.credits != 0 && (send_ring_ == nullptr || !send_ring_->on_credits(header.credits)))
+        [[unlikely]] {
       return {"more credits than slots are out"};
     }
     ++expected_;
@@ -129,20 +141,23 @@ class Stream {
 
   /// Must a credits_only message go when nothing else does? It goes by send_receive, so it never asks for another one.
   [[nodiscard]] bool wants_explicit() const noexcept {
-    return pending_control_ != 0 || (credit_ring_ != nullptr && credit_ring_->credits() >= explicit_at_);
+    return pending_control_ != 0 ||
+           (credit_ring_ != nullptr && credit_ring_->credits() >= explicit_at_);
   }
 
  private:
   [[nodiscard]] std::uint8_t take_control() noexcept;
   [[nodiscard]] Noted accept_control(const MessageHeader& header, Channel channel) noexcept;
-  [[nodiscard]] const char* find_control_fault(const MessageHeader& header, Channel channel) const noexcept;
+  [[nodiscard]] const char* find_control_fault(const MessageHeader& header,
+                                               Channel channel) const noexcept;
 
-  SendRing* send_ring_ = nullptr;       ///< nullptr: none, or it is closed
-  ReceiveRing* credit_ring_ = nullptr;  ///< nullptr: none, or close_ring has been sent: the sender has no use for credits any more
+  SendRing* send_ring_ = nullptr;  ///< nullptr: none, or it is closed
+  ReceiveRing* credit_ring_ =
+      nullptr;  ///< nullptr: none, or close_ring has been sent: the sender has no use for credits any more
   std::uint32_t next_sequence_ = 0;
   std::uint32_t expected_ = 0;
-  std::uint32_t explicit_at_ = 0;       ///< credits
-  std::uint8_t pending_control_ = 0;    ///< control_bit of the next message
+  std::uint32_t explicit_at_ = 0;     ///< credits
+  std::uint8_t pending_control_ = 0;  ///< control_bit of the next message
   RingState ring_state_ = RingState::none;
 };
 

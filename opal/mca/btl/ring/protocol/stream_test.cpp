@@ -35,7 +35,8 @@ struct Rings {
 
   void carry(const MessageHeader& header) {
     const SendRing::Sealed sealed = send.seal(header);
-    std::memcpy(receiver.data() + std::size_t{sealed.slot} * line_bytes, send.slot(sealed.slot), sealed.wire_bytes);
+    std::memcpy(receiver.data() + std::size_t{sealed.slot} * line_bytes, send.slot(sealed.slot),
+                sealed.wire_bytes);
   }
   MessageHeader take(bool free) {
     ReceiveRing::Arrival arrival{};
@@ -46,7 +47,9 @@ struct Rings {
   }
 };
 
-bool is_quiet(const Noted& noted) { return noted.fault == nullptr && !noted.send_ring_ended && !noted.receive_ring_ended; }
+bool is_quiet(const Noted& noted) {
+  return noted.fault == nullptr && !noted.send_ring_ended && !noted.receive_ring_ended;
+}
 
 }  // namespace
 
@@ -62,7 +65,9 @@ TEST_CASE("Stream: past, in order, duplicate and future messages (P2.5)") {
       CAPTURE(turn, i);
       CHECK(to.is_next(headers[i]) == (i == turn));
       CHECK(to.is_past(headers[i]) == (i < turn));
-      if (i != turn) CHECK(to.accept(headers[i], Channel::send_receive).fault == std::string("message out of its turn"));
+      if (i != turn)
+        CHECK(to.accept(headers[i], Channel::send_receive).fault ==
+              std::string("message out of its turn"));
     }
     CHECK(is_quiet(to.accept(headers[turn], Channel::send_receive)));
   }
@@ -90,7 +95,8 @@ TEST_CASE("Stream: a ring is used while there is credit, and credits ride back (
   const std::uint32_t room = payload_max_bytes(line_bytes);
   CHECK(sender.route(0, room) == Channel::send_receive);
   receiver.ring_opened(&rings.receive);
-  CHECK(is_quiet(sender.accept(receiver.next_header(0, sizeof(ControlBody), Channel::send_receive), Channel::send_receive)));
+  CHECK(is_quiet(sender.accept(receiver.next_header(0, sizeof(ControlBody), Channel::send_receive),
+                               Channel::send_receive)));
   sender.attach_send_ring(&rings.send);
   CHECK(sender.route(room, room) == Channel::ring);
   CHECK(sender.route(room + 1, room) == Channel::send_receive);
@@ -118,7 +124,8 @@ TEST_CASE("Stream: a ring is closed when all before has been taken (P2.6)") {
   Stream sender;
   Stream receiver;
   receiver.ring_opened(&rings.receive);
-  REQUIRE(is_quiet(sender.accept(receiver.next_header(0, sizeof(ControlBody), Channel::send_receive), Channel::send_receive)));
+  REQUIRE(is_quiet(sender.accept(
+      receiver.next_header(0, sizeof(ControlBody), Channel::send_receive), Channel::send_receive)));
   sender.attach_send_ring(&rings.send);
   rings.carry(sender.next_header(1, 0, Channel::ring));
 
@@ -196,7 +203,8 @@ namespace {
 /// way lies in four queues. States are visited by replaying the choices that lead there.
 class Explorer {
  public:
-  Explorer(std::array<int, 2> messages, std::array<int, 2> rounds) : messages_(messages), rounds_(rounds) {}
+  Explorer(std::array<int, 2> messages, std::array<int, 2> rounds)
+      : messages_(messages), rounds_(rounds) {}
 
   /// @returns  "" or what went wrong
   std::string explore() {
@@ -228,12 +236,13 @@ class Explorer {
   enum Move { send, open_ring, close_ring, say, land, deliver, look, moves };
   struct Side {
     Stream stream;
-    std::vector<std::unique_ptr<Rings>> rings;  ///< whose receiver this side is, the last one is the present one
+    std::vector<std::unique_ptr<Rings>>
+        rings;  ///< whose receiver this side is, the last one is the present one
     bool ring_is_there = false;
     std::deque<MessageHeader> held;
-    std::deque<std::pair<Rings*, MessageHeader>> writes;  ///< to this side
-    std::deque<std::pair<MessageHeader, Rings*>> channel; ///< to this side; Rings: of a ring_open
-    Rings* to_peer = nullptr;  ///< the ring that this side sends into
+    std::deque<std::pair<Rings*, MessageHeader>> writes;   ///< to this side
+    std::deque<std::pair<MessageHeader, Rings*>> channel;  ///< to this side; Rings: of a ring_open
+    Rings* to_peer = nullptr;                              ///< the ring that this side sends into
     std::deque<Rings*> opens_held;
     int sent = 0;
     int received = 0;
@@ -251,14 +260,16 @@ class Explorer {
       Side& me = sides[i];
       switch (move) {
         case send: return me.sent < options.messages_[i];
-        case open_ring: return me.stream.ring_state() == RingState::none && me.opened < options.rounds_[i];
+        case open_ring:
+          return me.stream.ring_state() == RingState::none && me.opened < options.rounds_[i];
         case close_ring: return me.stream.ring_state() == RingState::open;
         case say: return me.stream.wants_explicit();
         case land: return !me.writes.empty();
         case deliver: return !me.channel.empty();
         default: {
           ReceiveRing::Arrival arrival{};
-          return (me.ring_is_there && me.rings.back()->receive.peek(arrival) && me.stream.is_next(arrival.header)) ||
+          return (me.ring_is_there && me.rings.back()->receive.peek(arrival) &&
+                  me.stream.is_next(arrival.header)) ||
                  (!me.held.empty() && me.stream.is_next(me.held.front()));
         }
       }
@@ -292,12 +303,18 @@ class Explorer {
           me.rings.push_back(std::make_unique<Rings>());
           me.ring_is_there = true;
           me.stream.ring_opened(&me.rings.back()->receive);
-          other.channel.emplace_back(me.stream.next_header(0, sizeof(ControlBody), Channel::send_receive), me.rings.back().get());
+          other.channel.emplace_back(
+              me.stream.next_header(0, sizeof(ControlBody), Channel::send_receive),
+              me.rings.back().get());
           break;
         case close_ring: me.stream.close_ring(); break;
-        case say: other.channel.emplace_back(me.stream.next_header(0, sizeof(ControlBody), Channel::send_receive), nullptr); break;
+        case say:
+          other.channel.emplace_back(
+              me.stream.next_header(0, sizeof(ControlBody), Channel::send_receive), nullptr);
+          break;
         case land:
-          if (!me.ring_is_there || me.writes.front().first != me.rings.back().get()) fault = "a write into a ring that is gone";
+          if (!me.ring_is_there || me.writes.front().first != me.rings.back().get())
+            fault = "a write into a ring that is gone";
           me.writes.front().first->carry(me.writes.front().second);
           me.writes.pop_front();
           break;
@@ -311,7 +328,8 @@ class Explorer {
     }
     void look_once(Side& me) {
       ReceiveRing::Arrival arrival{};
-      if (me.ring_is_there && me.rings.back()->receive.peek(arrival) && me.stream.is_next(arrival.header)) {
+      if (me.ring_is_there && me.rings.back()->receive.peek(arrival) &&
+          me.stream.is_next(arrival.header)) {
         note(me, me.stream.accept(me.rings.back()->take(true), Channel::ring));
         ++me.received;
         return;
@@ -332,7 +350,8 @@ class Explorer {
       if (noted.send_ring_ended) me.to_peer = nullptr;
       if (!noted.receive_ring_ended) return;
       ReceiveRing::Arrival arrival{};
-      if (me.rings.back()->receive.peek(arrival)) fault = "a ring ends before its messages are taken";
+      if (me.rings.back()->receive.peek(arrival))
+        fault = "a ring ends before its messages are taken";
       me.ring_is_there = false;
     }
     [[nodiscard]] std::string find_wrong_end() {
@@ -352,8 +371,10 @@ class Explorer {
       };
       for (Side& side : sides) {
         add(static_cast<std::uint64_t>(side.sent)), add(static_cast<std::uint64_t>(side.received));
-        add(static_cast<std::uint64_t>(side.opened)), add(side.ring_is_there), add(side.to_peer != nullptr);
-        add(static_cast<std::uint64_t>(side.stream.ring_state())), add(side.stream.wants_explicit());
+        add(static_cast<std::uint64_t>(side.opened)), add(side.ring_is_there),
+            add(side.to_peer != nullptr);
+        add(static_cast<std::uint64_t>(side.stream.ring_state())),
+            add(side.stream.wants_explicit());
         if (side.to_peer != nullptr) add(side.to_peer->send.free_slots());
         if (side.ring_is_there) {
           ReceiveRing& ring = side.rings.back()->receive;
@@ -365,7 +386,8 @@ class Explorer {
         add_header(copy.next_header(0, 0, Channel::send_receive));
         for (const auto& [ring, header] : side.writes) add_header(header);
         text += '|';
-        for (std::size_t i = 0; i < side.held.size(); ++i) add_header(side.held[i]), add(side.opens_held[i] != nullptr);
+        for (std::size_t i = 0; i < side.held.size(); ++i)
+          add_header(side.held[i]), add(side.opens_held[i] != nullptr);
         text += '|';
         for (const auto& [header, ring] : side.channel) add_header(header), add(ring != nullptr);
         text += '\n';
@@ -386,7 +408,8 @@ TEST_CASE("Stream: rings opened and closed by both sides, every interleaving (P2
     std::array<int, 2> messages;
     std::array<int, 2> rounds;
   };
-  for (const Case& one : {Case{{1, 1}, {1, 1}}, Case{{0, 0}, {2, 2}}, Case{{3, 0}, {0, 2}}, Case{{2, 1}, {0, 2}}, Case{{2, 1}, {1, 0}}}) {
+  for (const Case& one : {Case{{1, 1}, {1, 1}}, Case{{0, 0}, {2, 2}}, Case{{3, 0}, {0, 2}},
+                          Case{{2, 1}, {0, 2}}, Case{{2, 1}, {1, 0}}}) {
     CAPTURE(one.messages, one.rounds);
     Explorer explorer(one.messages, one.rounds);
     REQUIRE(explorer.explore() == "");

@@ -9,7 +9,8 @@ UseTable::UseTable(std::uint32_t bucket_bits, std::uint32_t stop_percent, const 
     : costs_(costs),
       shift_(64 - bucket_bits),
       stop_percent_(stop_percent),
-      buckets_(static_cast<std::uint32_t*>(std::calloc(std::size_t{1} << bucket_bits, sizeof(std::uint32_t)))) {
+      buckets_(static_cast<std::uint32_t*>(
+          std::calloc(std::size_t{1} << bucket_bits, sizeof(std::uint32_t)))) {
   if (!buckets_) throw std::bad_alloc();
 }
 

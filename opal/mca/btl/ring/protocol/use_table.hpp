@@ -55,9 +55,12 @@ class UseTable {
 
   /// Are unknown buffers not added any more? Known ones go on being counted: when enough of them become frequent it grows again.
   [[nodiscard]] bool stopped() const noexcept {
-    return no_memory_ || (chained_ != 0 && std::uint64_t{frequent_} * 100 < std::uint64_t{stop_percent_} * entries_.size());
+    return no_memory_ || (chained_ != 0 && std::uint64_t{frequent_} * 100 <
+                                               std::uint64_t{stop_percent_} * entries_.size());
   }
-  [[nodiscard]] std::uint32_t buffers() const noexcept { return static_cast<std::uint32_t>(entries_.size()); }
+  [[nodiscard]] std::uint32_t buffers() const noexcept {
+    return static_cast<std::uint32_t>(entries_.size());
+  }
   [[nodiscard]] std::uint32_t frequent() const noexcept { return frequent_; }
   /// Buffers that share a bucket with one that was there before.
   [[nodiscard]] std::uint32_t chained() const noexcept { return chained_; }
@@ -81,7 +84,9 @@ class UseTable {
     return (number ^ number >> 12U) * std::uint64_t{0x9e3779b97f4a7c15} >> shift_;
   }
   [[nodiscard]] std::uint32_t find(const void* address) const noexcept {
-    std::uint32_t next = buckets_.get()[bucket_of(address)];  // one more than an index, so that calloc's 0 means none
+    std::uint32_t next =
+        buckets_
+            .get()[bucket_of(address)];  // one more than an index, so that calloc's 0 means none
     while (next != 0 && entries_[next - 1].address != address) next = entries_[next - 1].next;
     return next - 1;
   }

@@ -70,7 +70,8 @@ TEST_CASE("UseTable: seeded walk against a map (P3.1)") {
   CHECK(table.chained() >= uses.size() - 64);
 }
 
-TEST_CASE("UseTable: it stops when few buffers are frequent and chains have formed, not before (P3.4)") {
+TEST_CASE(
+    "UseTable: it stops when few buffers are frequent and chains have formed, not before (P3.4)") {
   const CostModel model = three();
   SECTION("no chains: however few are frequent, it grows") {
     UseTable table(20, 20, model);
@@ -90,7 +91,9 @@ TEST_CASE("UseTable: it stops when few buffers are frequent and chains have form
     CHECK_FALSE(table.count(at(address += 4096), 128));
     CHECK(table.buffers() == before);
   }
-  SECTION("chains, exactly 20 % frequent: it grows; one buffer more: it stops; one more frequent: it grows again") {
+  SECTION(
+      "chains, exactly 20 % frequent: it grows; one buffer more: it stops; one more frequent: it "
+      "grows again") {
     UseTable table(1, 20, model);  // 2 buckets: the third buffer makes a chain
     for (std::uint64_t i = 1; i <= 5; ++i) {
       static_cast<void>(table.count(at(i * 64), 128));
@@ -107,7 +110,8 @@ TEST_CASE("UseTable: it stops when few buffers are frequent and chains have form
     CHECK(table.stopped());
     static_cast<void>(table.count(at(7 * 64), 128));
     CHECK(table.buffers() == 6);
-    for (int use = 0; use < 3; ++use) static_cast<void>(table.count(at(2 * 64), 128));  // known ones are still counted
+    for (int use = 0; use < 3; ++use)
+      static_cast<void>(table.count(at(2 * 64), 128));  // known ones are still counted
     CHECK(table.frequent() == 2);
     CHECK_FALSE(table.stopped());
     static_cast<void>(table.count(at(7 * 64), 128));
@@ -117,10 +121,12 @@ TEST_CASE("UseTable: it stops when few buffers are frequent and chains have form
 
 TEST_CASE("UseTable: usual addresses spread over the buckets (P3.1)") {
   const CostModel model = three();
-  for (const std::uint64_t stride : {8U, 16U, 64U, 1600U, 2048U, 4096U, 8192U, 65536U, 1048576U, 2097152U}) {
+  for (const std::uint64_t stride :
+       {8U, 16U, 64U, 1600U, 2048U, 4096U, 8192U, 65536U, 1048576U, 2097152U}) {
     CAPTURE(stride);
     UseTable table(16, 0, model);
-    for (std::uint64_t i = 0; i < 32768; ++i) static_cast<void>(table.count(at(0x7f0000000000 + i * stride), 128));
+    for (std::uint64_t i = 0; i < 32768; ++i)
+      static_cast<void>(table.count(at(0x7f0000000000 + i * stride), 128));
     CHECK(table.chained() < 32768 * 3 / 10);  // thrown at random 21 % would share a bucket
   }
 }

@@ -23,20 +23,24 @@ inline constexpr std::uint8_t secondary = 0xa5;
 
 /// Of MessageHeader::control.
 namespace control_bit {
-inline constexpr std::uint8_t close_ring = 1;   ///< receiver to sender: stop using my ring
-inline constexpr std::uint8_t ring_closed = 2;  ///< sender to receiver: this is the first message after my last one in the ring
-inline constexpr std::uint8_t unordered = 4;    ///< no sequence number: a chained completion; by the channel only
-inline constexpr std::uint8_t in_place = 8;     ///< the payload did not pass through the sender's slot (P3.2)
+inline constexpr std::uint8_t close_ring = 1;  ///< receiver to sender: stop using my ring
+inline constexpr std::uint8_t ring_closed =
+    2;  ///< sender to receiver: this is the first message after my last one in the ring
+inline constexpr std::uint8_t unordered =
+    4;  ///< no sequence number: a chained completion; by the channel only
+inline constexpr std::uint8_t in_place =
+    8;  ///< the payload did not pass through the sender's slot (P3.2)
 inline constexpr std::uint8_t all = 15;
 }  // namespace control_bit
 
 /// Before each message. Little endian, as the host.
 struct MessageHeader {
   std::uint8_t head_flag = flag_value::empty;  ///< empty, else equal to the tail flag
-  std::uint8_t tag = 0;                        ///< Open MPI's BTL tag; 0: a message of this protocol, a ControlBody follows
-  std::uint8_t control = 0;                    ///< control_bit
+  std::uint8_t tag =
+      0;  ///< Open MPI's BTL tag; 0: a message of this protocol, a ControlBody follows
+  std::uint8_t control = 0;  ///< control_bit
   std::uint8_t version = layout_version;
-  std::uint16_t credits = 0;     ///< ring slots freed since the last time
+  std::uint16_t credits = 0;  ///< ring slots freed since the last time
   std::uint16_t zero = 0;
   std::uint32_t size_bytes = 0;  ///< of the payload
   std::uint32_t sequence = 0;    ///< position in the stream to this peer, both channels; wraps
@@ -51,21 +55,25 @@ inline constexpr std::uint32_t header_bytes = sizeof(MessageHeader);
 
 /// Of ControlBody::kind.
 namespace control_kind {
-inline constexpr std::uint32_t credits_only = 1;  ///< nothing but the header's credits and control bits
-inline constexpr std::uint32_t ring_open = 2;     ///< receiver to sender: here is a ring for you
-inline constexpr std::uint32_t ring_declined = 3; ///< sender to receiver: nothing will come through that ring, close it
-inline constexpr std::uint32_t goodbye = 4;       ///< the end of our connections, which comes next, is meant
+inline constexpr std::uint32_t credits_only =
+    1;  ///< nothing but the header's credits and control bits
+inline constexpr std::uint32_t ring_open = 2;  ///< receiver to sender: here is a ring for you
+inline constexpr std::uint32_t ring_declined =
+    3;  ///< sender to receiver: nothing will come through that ring, close it
+inline constexpr std::uint32_t goodbye =
+    4;  ///< the end of our connections, which comes next, is meant
 }  // namespace control_kind
 
 /// Payload of a message with tag 0, in an ordered message of the channel.
 struct ControlBody {
   std::uint32_t kind = control_kind::credits_only;
-  std::uint32_t slots = 0;       // the rest is of ring_open
+  std::uint32_t slots = 0;  // the rest is of ring_open
   std::uint32_t slot_bytes = 0;
   std::uint32_t remote_key = 0;
-  std::uint64_t address = 0;     ///< of slot 0, in the receiver's memory
+  std::uint64_t address = 0;  ///< of slot 0, in the receiver's memory
 };
-static_assert(sizeof(ControlBody) == 24 && offsetof(ControlBody, slots) == 4 && offsetof(ControlBody, slot_bytes) == 8);
+static_assert(sizeof(ControlBody) == 24 && offsetof(ControlBody, slots) == 4 &&
+              offsetof(ControlBody, slot_bytes) == 8);
 static_assert(offsetof(ControlBody, remote_key) == 12 && offsetof(ControlBody, address) == 16);
 
 /// Bytes of header, payload and tail flag, rounded up to whole lines: what one RDMA write carries.
@@ -74,12 +82,16 @@ static_assert(offsetof(ControlBody, remote_key) == 12 && offsetof(ControlBody, a
   return (payload_bytes + header_bytes + 1 + line_bytes - 1) / line_bytes * line_bytes;
 }
 /// @param slot_bytes  a multiple of line_bytes, not 0
-[[nodiscard]] constexpr std::uint32_t payload_max_bytes(std::uint32_t slot_bytes) noexcept { return slot_bytes - header_bytes - 1; }
-static_assert(wire_bytes(0) == 64 && wire_bytes(47) == 64 && wire_bytes(48) == 128 && wire_bytes(payload_max_bytes(2048)) == 2048);
+[[nodiscard]] constexpr std::uint32_t payload_max_bytes(std::uint32_t slot_bytes) noexcept {
+  return slot_bytes - header_bytes - 1;
+}
+static_assert(wire_bytes(0) == 64 && wire_bytes(47) == 64 && wire_bytes(48) == 128 &&
+              wire_bytes(payload_max_bytes(2048)) == 2048);
 
 /// @param room_bytes  of payload: payload_max_bytes() of a slot, or what was received besides the header
 /// @returns  nullptr, or why the message cannot be taken, in words
-[[nodiscard]] const char* find_fault(const MessageHeader& header, std::uint32_t room_bytes) noexcept;
+[[nodiscard]] const char* find_fault(const MessageHeader& header,
+                                     std::uint32_t room_bytes) noexcept;
 /// The same for a ring_open. @param body  from the wire, of a kind that may be unknown
 [[nodiscard]] const char* find_fault(const ControlBody& body) noexcept;
 
@@ -95,12 +107,14 @@ static_assert(wire_bytes(0) == 64 && wire_bytes(47) == 64 && wire_bytes(48) == 1
 // changes only while the process is awake, when nobody acts on the answer.
 
 inline constexpr std::uint64_t segment_magic = 0x474e49524c52564fU;  ///< "OVRLRING" in memory
-inline constexpr std::uint32_t ring_entries_max = 1025;  ///< the largest polling set, and a member that is leaving it
+inline constexpr std::uint32_t ring_entries_max =
+    1025;  ///< the largest polling set, and a member that is leaving it
 
 /// Of RingArea::state.
 namespace area_state {
 inline constexpr std::uint32_t none = 0;
-inline constexpr std::uint32_t open = 1;  ///< until the memory goes: a closing ring too still gets messages
+inline constexpr std::uint32_t open =
+    1;  ///< until the memory goes: a closing ring too still gets messages
 }  // namespace area_state
 
 /// One receive ring.
@@ -109,12 +123,15 @@ struct RingArea {
   std::uint32_t slots = 0;
   std::uint32_t slot_bytes = 0;
   std::uint32_t state = area_state::none;
-  std::uint32_t head = 0;  ///< slot where the next message will be: something has arrived when its head_flag is set
+  std::uint32_t head =
+      0;  ///< slot where the next message will be: something has arrived when its head_flag is set
   std::uint32_t peer = 0;  ///< for people who debug
   std::uint32_t zero = 0;
 };
-static_assert(sizeof(RingArea) == 32 && offsetof(RingArea, slots) == 8 && offsetof(RingArea, slot_bytes) == 12);
-static_assert(offsetof(RingArea, state) == 16 && offsetof(RingArea, head) == 20 && offsetof(RingArea, peer) == 24);
+static_assert(sizeof(RingArea) == 32 && offsetof(RingArea, slots) == 8 &&
+              offsetof(RingArea, slot_bytes) == 12);
+static_assert(offsetof(RingArea, state) == 16 && offsetof(RingArea, head) == 20 &&
+              offsetof(RingArea, peer) == 24);
 
 /// First page of the segment. In the buffers of the channel each one whose head_flag is not empty has something: the process clears
 /// the flag when it takes the completion, and before it posts the buffer.
@@ -131,10 +148,14 @@ struct SegmentHeader {
   std::uint32_t channel_buffers = 0;
   std::byte reserved[4096 - 52]{};
 };
-static_assert(sizeof(SegmentHeader) == 4096 && offsetof(SegmentHeader, version) == 8 && offsetof(SegmentHeader, owner_pid) == 12);
-static_assert(offsetof(SegmentHeader, segment_bytes) == 16 && offsetof(SegmentHeader, ring_table_offset_bytes) == 24);
-static_assert(offsetof(SegmentHeader, channel_offset_bytes) == 32 && offsetof(SegmentHeader, ring_entries) == 40);
-static_assert(offsetof(SegmentHeader, channel_buffer_bytes) == 44 && offsetof(SegmentHeader, channel_buffers) == 48);
+static_assert(sizeof(SegmentHeader) == 4096 && offsetof(SegmentHeader, version) == 8 &&
+              offsetof(SegmentHeader, owner_pid) == 12);
+static_assert(offsetof(SegmentHeader, segment_bytes) == 16 &&
+              offsetof(SegmentHeader, ring_table_offset_bytes) == 24);
+static_assert(offsetof(SegmentHeader, channel_offset_bytes) == 32 &&
+              offsetof(SegmentHeader, ring_entries) == 40);
+static_assert(offsetof(SegmentHeader, channel_buffer_bytes) == 44 &&
+              offsetof(SegmentHeader, channel_buffers) == 48);
 
 /// Has anything arrived that the owner of this segment has not looked at? For the helper: reads only, trusts nothing.
 /// @param segment  as mapped, page-aligned; all of it, or less when the file is shorter than it says

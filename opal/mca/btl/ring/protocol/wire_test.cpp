@@ -27,13 +27,18 @@ class Segment {
     header().channel_offset_bytes = 3 * 4096;
     header().channel_buffer_bytes = 256;
     header().channel_buffers = 8;
-    for (std::uint32_t i = 0; i < 2; ++i) area(i) = {2 * 4096 + i * 512, 4, 128, area_state::open, 0, i, 0};
+    for (std::uint32_t i = 0; i < 2; ++i)
+      area(i) = {2 * 4096 + i * 512, 4, 128, area_state::open, 0, i, 0};
     header().magic = segment_magic;
   }
   [[nodiscard]] std::byte* data() { return storage_[0].bytes; }
   [[nodiscard]] SegmentHeader& header() { return *reinterpret_cast<SegmentHeader*>(data()); }
-  [[nodiscard]] RingArea& area(std::uint32_t i) { return reinterpret_cast<RingArea*>(data() + 4096)[i]; }
-  [[nodiscard]] bool arrived(std::size_t mapped_bytes = bytes) { return something_arrived({data(), mapped_bytes}); }
+  [[nodiscard]] RingArea& area(std::uint32_t i) {
+    return reinterpret_cast<RingArea*>(data() + 4096)[i];
+  }
+  [[nodiscard]] bool arrived(std::size_t mapped_bytes = bytes) {
+    return something_arrived({data(), mapped_bytes});
+  }
 
  private:
   struct alignas(4096) Page {
@@ -46,7 +51,8 @@ constexpr std::byte set{flag_value::secondary};
 
 }  // namespace
 
-TEST_CASE("Wire: a write is the fewest whole lines that hold header, payload and tail flag (P2.2)") {
+TEST_CASE(
+    "Wire: a write is the fewest whole lines that hold header, payload and tail flag (P2.2)") {
   for (std::uint32_t payload = 0; payload < 5000; ++payload) {
     const std::uint32_t whole = wire_bytes(payload);
     CAPTURE(payload, whole);
@@ -77,29 +83,38 @@ TEST_CASE("Wire: a header is refused for each thing that can be wrong with it") 
   refuses([](MessageHeader& h) { h.version = 2; }, "message of another layout version");
   refuses([](MessageHeader& h) { h.zero = 1; }, "message with a reserved field set");
   for (unsigned bit = 16; bit < 256; bit *= 2) {
-    refuses([bit](MessageHeader& h) { h.control = static_cast<std::uint8_t>(bit); }, "message with unknown control bits");
+    refuses([bit](MessageHeader& h) { h.control = static_cast<std::uint8_t>(bit); },
+            "message with unknown control bits");
   }
   refuses([](MessageHeader& h) { h.size_bytes = 101; }, "message larger than the place it is in");
-  refuses([](MessageHeader& h) { h.size_bytes = UINT32_MAX; }, "message larger than the place it is in");
-  refuses([](MessageHeader& h) { h.control = control_bit::unordered; }, "message outside the order that speaks of rings");
-  refuses([](MessageHeader& h) { h.control |= control_bit::unordered, h.credits = 0; }, "message outside the order that speaks of rings");
+  refuses([](MessageHeader& h) { h.size_bytes = UINT32_MAX; },
+          "message larger than the place it is in");
+  refuses([](MessageHeader& h) { h.control = control_bit::unordered; },
+          "message outside the order that speaks of rings");
+  refuses([](MessageHeader& h) { h.control |= control_bit::unordered, h.credits = 0; },
+          "message outside the order that speaks of rings");
   refuses([](MessageHeader& h) { h.tag = 0; }, "control message of a wrong size");
 }
 
 TEST_CASE("Wire: a ring_open is refused when the ring cannot be") {
   const ControlBody good{control_kind::ring_open, 5, 2048, 1, 64};
   CHECK(find_fault(good) == nullptr);
-  for (const std::uint32_t kind : {control_kind::credits_only, control_kind::ring_declined, control_kind::goodbye}) {
+  for (const std::uint32_t kind :
+       {control_kind::credits_only, control_kind::ring_declined, control_kind::goodbye}) {
     CHECK(find_fault(ControlBody{.kind = kind}) == nullptr);
   }
   constexpr std::uint32_t unknown = control_kind::goodbye + 1;
-  for (const ControlBody& bad : {ControlBody{0, 5, 2048, 1, 64}, ControlBody{unknown, 5, 2048, 1, 64}, ControlBody{2, 0, 2048, 1, 64},
-                                 ControlBody{2, 5, 0, 1, 64}, ControlBody{2, 5, 100, 1, 64}, ControlBody{2, 5, 2048, 1, 8}}) {
+  for (const ControlBody& bad :
+       {ControlBody{0, 5, 2048, 1, 64}, ControlBody{unknown, 5, 2048, 1, 64},
+        ControlBody{2, 0, 2048, 1, 64}, ControlBody{2, 5, 0, 1, 64}, ControlBody{2, 5, 100, 1, 64},
+        ControlBody{2, 5, 2048, 1, 8}}) {
     CHECK(find_fault(bad) != nullptr);
   }
 }
 
-TEST_CASE("Wire: the helper sees what has arrived, in the slot at the head and in the channel's buffers") {
+TEST_CASE(
+    "Wire: the helper sees what has arrived, in the slot at the head and in the channel's "
+    "buffers") {
   Segment segment;
   CHECK_FALSE(segment.arrived());
   for (std::uint32_t ring = 0; ring < 2; ++ring) {
@@ -126,7 +141,9 @@ TEST_CASE("Wire: the helper sees what has arrived, in the slot at the head and i
   }
 }
 
-TEST_CASE("Wire: the helper takes nothing from a segment that is not ready, of another version, or too short") {
+TEST_CASE(
+    "Wire: the helper takes nothing from a segment that is not ready, of another version, or too "
+    "short") {
   Segment segment;
   segment.data()[2 * 4096] = set;
   REQUIRE(segment.arrived());
@@ -145,7 +162,19 @@ TEST_CASE("Wire: the helper takes nothing from a segment that is not ready, of a
 TEST_CASE("Wire: whatever the segment says, the helper reads nothing outside of it") {
   // An allocation of exactly the mapped bytes: a sanitizer sees each read beyond.
   std::mt19937_64 random(2003);
-  const std::uint64_t lengths[] = {0, 1, 8, 63, 64, 4095, 4096, 8192, 12288, 1U << 31U, UINT32_MAX, UINT64_MAX, UINT64_MAX - 4096};
+  const std::uint64_t lengths[] = {0,
+                                   1,
+                                   8,
+                                   63,
+                                   64,
+                                   4095,
+                                   4096,
+                                   8192,
+                                   12288,
+                                   1U << 31U,
+                                   UINT32_MAX,
+                                   UINT64_MAX,
+                                   UINT64_MAX - 4096};
   const auto any = [&] { return lengths[random() % std::size(lengths)]; };
   int yes = 0;
   for (int walk = 0; walk < 20000; ++walk) {

@@ -2,6 +2,6 @@
 #ifndef OVERLAP_SUPPLIED_OMPI_PERUSE_H
 #define OVERLAP_SUPPLIED_OMPI_PERUSE_H
 
-typedef void *peruse_event_h;
+typedef void* peruse_event_h;
 
 #endif

@@ -17,62 +17,53 @@ typedef pthread_cond_t opal_thread_internal_cond_t;
 #define OPAL_THREAD_INTERNAL_RECURSIVE_MUTEX_INITIALIZER PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP
 #endif
 
-static inline int opal_thread_internal_mutex_init(opal_thread_internal_mutex_t *mutex, bool recursive)
-{
-    pthread_mutexattr_t attributes;
-    if (pthread_mutexattr_init(&attributes) != 0) {
-        return OPAL_ERR_IN_ERRNO;
-    }
-    int failed = recursive ? pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE) : 0;
-    failed = failed ? failed : pthread_mutex_init(mutex, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-    return failed ? OPAL_ERR_IN_ERRNO : OPAL_SUCCESS;
+static inline int opal_thread_internal_mutex_init(opal_thread_internal_mutex_t* mutex,
+                                                  bool recursive) {
+  pthread_mutexattr_t attributes;
+  if (pthread_mutexattr_init(&attributes) != 0) {
+    return OPAL_ERR_IN_ERRNO;
+  }
+  int failed = recursive ? pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE) : 0;
+  failed = failed ? failed : pthread_mutex_init(mutex, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+  return failed ? OPAL_ERR_IN_ERRNO : OPAL_SUCCESS;
 }
 
-static inline void opal_thread_internal_mutex_lock(opal_thread_internal_mutex_t *mutex)
-{
-    pthread_mutex_lock(mutex);
+static inline void opal_thread_internal_mutex_lock(opal_thread_internal_mutex_t* mutex) {
+  pthread_mutex_lock(mutex);
 }
 
-static inline int opal_thread_internal_mutex_trylock(opal_thread_internal_mutex_t *mutex)
-{
-    return pthread_mutex_trylock(mutex) != 0;
+static inline int opal_thread_internal_mutex_trylock(opal_thread_internal_mutex_t* mutex) {
+  return pthread_mutex_trylock(mutex) != 0;
 }
 
-static inline void opal_thread_internal_mutex_unlock(opal_thread_internal_mutex_t *mutex)
-{
-    pthread_mutex_unlock(mutex);
+static inline void opal_thread_internal_mutex_unlock(opal_thread_internal_mutex_t* mutex) {
+  pthread_mutex_unlock(mutex);
 }
 
-static inline void opal_thread_internal_mutex_destroy(opal_thread_internal_mutex_t *mutex)
-{
-    pthread_mutex_destroy(mutex);
+static inline void opal_thread_internal_mutex_destroy(opal_thread_internal_mutex_t* mutex) {
+  pthread_mutex_destroy(mutex);
 }
 
-static inline int opal_thread_internal_cond_init(opal_thread_internal_cond_t *condition)
-{
-    return pthread_cond_init(condition, NULL) ? OPAL_ERR_IN_ERRNO : OPAL_SUCCESS;
+static inline int opal_thread_internal_cond_init(opal_thread_internal_cond_t* condition) {
+  return pthread_cond_init(condition, NULL) ? OPAL_ERR_IN_ERRNO : OPAL_SUCCESS;
 }
 
-static inline void opal_thread_internal_cond_wait(opal_thread_internal_cond_t *condition,
-                                                  opal_thread_internal_mutex_t *mutex)
-{
-    pthread_cond_wait(condition, mutex);
+static inline void opal_thread_internal_cond_wait(opal_thread_internal_cond_t* condition,
+                                                  opal_thread_internal_mutex_t* mutex) {
+  pthread_cond_wait(condition, mutex);
 }
 
-static inline void opal_thread_internal_cond_broadcast(opal_thread_internal_cond_t *condition)
-{
-    pthread_cond_broadcast(condition);
+static inline void opal_thread_internal_cond_broadcast(opal_thread_internal_cond_t* condition) {
+  pthread_cond_broadcast(condition);
 }
 
-static inline void opal_thread_internal_cond_signal(opal_thread_internal_cond_t *condition)
-{
-    pthread_cond_signal(condition);
+static inline void opal_thread_internal_cond_signal(opal_thread_internal_cond_t* condition) {
+  pthread_cond_signal(condition);
 }
 
-static inline void opal_thread_internal_cond_destroy(opal_thread_internal_cond_t *condition)
-{
-    pthread_cond_destroy(condition);
+static inline void opal_thread_internal_cond_destroy(opal_thread_internal_cond_t* condition) {
+  pthread_cond_destroy(condition);
 }
 
 #endif

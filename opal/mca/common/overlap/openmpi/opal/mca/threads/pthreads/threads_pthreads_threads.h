@@ -6,9 +6,6 @@
 
 #define OPAL_THREAD_YIELD_WHEN_IDLE_DEFAULT false
 
-static inline void opal_thread_yield(void)
-{
-    sched_yield();
-}
+static inline void opal_thread_yield(void) { sched_yield(); }
 
 #endif
