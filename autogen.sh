@@ -1,5 +1,6 @@
 #!/bin/sh
 # Make the build system: list the folders that are there, then run the autotools. A component's folder may be deleted; run this again.
+# SPDX-License-Identifier: BSD-3-Clause
 set -e
 cd "$(dirname "$0")"
 

@@ -1,4 +1,5 @@
 # Flags of every C++ source, and what a sanitizer build adds.
+# SPDX-License-Identifier: BSD-3-Clause
 
 # OVERLAP_TRY_FLAG(FLAG, VARIABLE): append FLAG to VARIABLE if the compiler takes it.
 AC_DEFUN([OVERLAP_TRY_FLAG], [

@@ -1,4 +1,5 @@
 # Where things go. Without --prefix: into the Open MPI installation itself; with --prefix=DIR: a private tree with env.sh.
+# SPDX-License-Identifier: BSD-3-Clause
 AC_DEFUN([OVERLAP_INSTALL], [
     AS_IF([test "x$with_openmpi" = xno || test "x$prefix" != xNONE], [
         overlap_site_wide=no

@@ -1,4 +1,5 @@
 # Find one installed Open MPI: its exact version, flags, and folders.
+# SPDX-License-Identifier: BSD-3-Clause
 
 # OVERLAP_OMPI_PATH(VARIABLE, NAME): what ompi_info --path NAME says.
 AC_DEFUN([OVERLAP_OMPI_PATH], [

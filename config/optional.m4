@@ -1,4 +1,5 @@
 # What later components use: looked for and reported, never needed.
+# SPDX-License-Identifier: BSD-3-Clause
 
 # OVERLAP_LOOK_FOR(NAME, HEADER, LIBRARY, FUNCTION): set overlap_have_NAME.
 AC_DEFUN([OVERLAP_LOOK_FOR], [

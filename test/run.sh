@@ -7,6 +7,7 @@
 #
 # mpi, ring, programs, vm and openmpi5 are scripts test/LEVEL/run.sh; they get OVERLAP_BUILD (the build) and OVERLAP_PREFIX (its private
 # installation) and print a line "PASS name", "FAIL name" or "SKIP name: reason" for each test case.
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 source_folder=$(cd "$(dirname "$0")/.." && pwd)
 cd "$source_folder" || exit 1
@@ -100,8 +101,16 @@ run_script() {
     fi
 }
 
+# Everything that a level needs, before configure looks for it.
 say "packages"
-sh test/support/install-packages build unit || { result "FAIL packages are missing"; finish; }
+groups="build unit"
+! wanted mpi || groups="$groups nodes"
+! wanted programs || groups="$groups programs"
+! wanted vm || groups="$groups vm"
+if ! sh test/support/install-packages $groups; then
+    # Without these nothing can be built; a level that misses its own says so.
+    sh test/support/install-packages build unit || { result "FAIL packages are missing"; finish; }
+fi
 
 # A tree that was configured in place cannot be built from elsewhere: use a copy without its products.
 if [ -f config.status ]; then
@@ -117,14 +126,16 @@ fi
 say "autogen.sh"
 step "$builds/autogen.log" "$configured_from/autogen.sh" || { result "FAIL autogen.sh"; finish; }
 
-# build_in FOLDER CONFIGURE_OPTION...: configure (when needed) and make.
+# build_in FOLDER CONFIGURE_OPTION...: configure (when never done, or with other options or packages) and make.
+packages_state=$(sh test/support/install-packages --state $groups)
 build_in() {
     mkdir -p "$1"
     (
         cd "$1" || exit 1
         shift
-        if [ ! -f config.status ] || [ "$(cat options 2>/dev/null)" != "$*" ] || [ "$configured_from/configure" -nt config.status ]; then
-            "$configured_from/configure" "$@" && echo "$*" >options
+        state="$* $packages_state"
+        if [ ! -f config.status ] || [ "$(cat configured_for 2>/dev/null)" != "$state" ] || [ "$configured_from/configure" -nt config.status ]; then
+            "$configured_from/configure" "$@" && echo "$state" >configured_for
         fi && make -j"$jobs"
     )
 }
@@ -161,7 +172,7 @@ step "$builds/install.log" make -C "$build" install || { result "FAIL install"; 
 ! wanted mpi || run_script mpi 900
 ! wanted ring || run_script ring 900
 ! wanted programs || run_script programs 600
-! wanted vm || run_script vm 900
+! wanted vm || run_script vm 1500
 if wanted openmpi5; then
     if [ "${OVERLAP_TEST_OPENMPI5:-0}" = 1 ]; then
         run_script openmpi5 1500

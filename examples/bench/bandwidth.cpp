@@ -1,8 +1,12 @@
-// Question: what bandwidth does one sender reach with several messages under way (64 KiB to 4 MiB, window of 16)?
+// Question: what bandwidth does one sender reach with several messages under way (64 KiB to 4 MiB,
+// window of 16)?
 //
-// Expected (before the first run): 5 to 10 GB/s over vader, ratio speculative / ob1 at least 1.00; 0.11 to 0.12 GB/s at 1 Gbit/s.
+// Expected (before the first run): 5 to 10 GB/s over vader, ratio speculative / ob1 at least 1.00;
+// 0.11 to 0.12 GB/s at 1 Gbit/s.
 //
-// A sample is one window: MPI_Isend for each message, MPI_Waitall and one short answer from the receiver.
+// A sample is one window: MPI_Isend for each message, MPI_Waitall and one short answer from the
+// receiver.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "window.hpp"
 
 using namespace bench;

@@ -1,4 +1,6 @@
-// What the benchmarks share: clock, options, payload, samples and the one form of output. Plain MPI and the C++ library.
+// What the benchmarks share: clock, options, payload, samples and the one form of output. Plain MPI
+// and the C++ library.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #define OMPI_SKIP_MPICXX 1  // the C interface only
@@ -24,10 +26,11 @@ inline double now_us() {
   return 1e6 * static_cast<double>(ts.tv_sec) + 1e-3 * static_cast<double>(ts.tv_nsec);
 }
 
-/// Compute for a time: dependent multiplications in registers and a look at the clock every 100 of them, no call into MPI.
+/// Compute for a time: dependent multiplications in registers and a look at the clock every 100 of
+/// them, no call into MPI.
 ///
-/// The end is given by the clock and not by an amount of work: time that the system takes away during the computation is
-/// part of the computation and not charged to the communication.
+/// The end is given by the clock and not by an amount of work: time that the system takes away
+/// during the computation is part of the computation and not charged to the communication.
 inline double compute_until_us(double end_us) {
   static volatile double sink = 1.0;
   double x = sink;
@@ -61,7 +64,8 @@ class Buffer {
 
   unsigned char* data() { return data_; }
 
-  /// Change the first bytes of every page, so that no two messages are equal. Cheap enough to stand next to a timed region.
+  /// Change the first bytes of every page, so that no two messages are equal. Cheap enough to stand
+  /// next to a timed region.
   void stamp(std::size_t bytes, std::uint64_t value) {
     for (std::size_t at = 0; at < bytes; at += page_bytes)
       std::memcpy(data_ + at, &value, std::min<std::size_t>(sizeof value, bytes - at));
@@ -120,7 +124,8 @@ class Options {
     if (end == v.c_str() || *end != '\0' || x < 0) fail("not a number", v.c_str());
     return x;
   }
-  /// A comma-separated list of sizes; k and m stand for KiB and MiB, a..b for every power of two from a to b.
+  /// A comma-separated list of sizes; k and m stand for KiB and MiB, a..b for every power of two
+  /// from a to b.
   std::vector<std::size_t> sizes(const char* name, const char* fallback) {
     std::vector<std::size_t> out;
     std::string list = text(name, fallback);
@@ -216,7 +221,8 @@ inline long samples_for(double budget_ms, double sample_us, long least, long mos
   return agree(std::clamp(static_cast<long>(std::min(fit, 1e9)), least, most));
 }
 
-/// Count samples, and end early, on all ranks at once, when a busy machine takes far more time than the budget.
+/// Count samples, and end early, on all ranks at once, when a busy machine takes far more time than
+/// the budget.
 class Pace {
  public:
   /// @param samples  as samples_for() said, the same on every rank

@@ -1,6 +1,7 @@
 #!/bin/sh
 # build.sh [FOLDER [NAME...]]: compile the benchmarks (plain MPI), or those named, into FOLDER, by default ./build beside this script.
 # Skips what is up to date.
+# SPDX-License-Identifier: BSD-3-Clause
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$here/build}
@@ -22,6 +23,6 @@ for name in "$@"; do
   up_to_date "$target" "$source" && continue
   echo "  mpicxx  $name"
   # shellcheck disable=SC2086  # the flags are lists
-  "${MPICXX:-mpicxx}" $flags $kind -o "$target.new$$" "$source"
+  "${MPICXX:-mpicxx}" $flags $kind -o "$target.new$$" "$source" -pthread
   mv "$target.new$$" "$target"
 done

@@ -1,10 +1,14 @@
-// Question: what do barrier, allreduce, broadcast and scatter gain from the way small messages take?
+// Question: what do barrier, allreduce, broadcast and scatter gain from the way small messages
+// take?
 //
-// Expected (before the first run): barrier and small allreduce follow the latency; broadcast and scatter of 1 to 8 KiB from one buffer gain
-// from not copying it (frequent-buffer-eager-2010, Fig. 6: up to 19 %).
+// Expected (before the first run): barrier and small allreduce follow the latency; broadcast and
+// scatter of 1 to 8 KiB from one buffer gain from not copying it (frequent-buffer-eager-2010, Fig.
+// 6: up to 19 %).
 //
-// A sample is the mean over the ranks of the time in one call; a barrier that is not timed stands before each, so that skew does not carry
-// over. Any number of ranks. Broadcast and scatter begin at rank 0, sizes are per rank, and every byte is checked before the timing.
+// A sample is the mean over the ranks of the time in one call; a barrier that is not timed stands
+// before each, so that skew does not carry over. Any number of ranks. Broadcast and scatter begin
+// at rank 0, sizes are per rank, and every byte is checked before the timing.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench.hpp"
 
 using namespace bench;

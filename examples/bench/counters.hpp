@@ -1,4 +1,5 @@
 // Read the performance variables of pml/speculative through MPI_T.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <map>
@@ -21,7 +22,8 @@ class Counters {
   Counters(const Counters&) = delete;
   Counters& operator=(const Counters&) = delete;
 
-  /// Give all handles back; call before MPI_Finalize (Open MPI 4.1 does not survive MPI_T_finalize after it).
+  /// Give all handles back; call before MPI_Finalize (Open MPI 4.1 does not survive MPI_T_finalize
+  /// after it).
   void end() {
     if (session_ == MPI_T_PVAR_SESSION_NULL) return;
     for (auto& v : variables_) MPI_T_pvar_handle_free(session_, &v.handle);

@@ -1,13 +1,17 @@
-// Question: what does speculation cost where it never helps, a ping-pong in which RTR and RTS always cross?
+// Question: what does speculation cost where it never helps, a ping-pong in which RTR and RTS
+// always cross?
 //
-// Expected (before the first run), against ob1: below 1 % with adaptation (--mca pml_speculative_adaptation 1), below 3 % without it;
-// messages below the eager limit below 1 %.
+// Expected (before the first run), against ob1: below 1 % with adaptation (--mca
+// pml_speculative_adaptation 1), below 3 % without it; messages below the eager limit below 1 %.
 //
-// The receiver begins at an agreed instant and the sender x microseconds later, x about the time of one short message: so the RTR and the
-// RTS are both under way before either is seen. Which x meets that best depends on the network; several are tried (--skews-ns). The
-// clocks of the two sides are compared first (the shortest of many round trips). A sample is the time from the receiver's instant to
-// the end of the receive; the direction changes with every message. With pml/speculative the RTRs sent and those not used are
-// printed as shares of the messages: they tell whether the timing was met (and, with adaptation, whether it has stopped the RTRs).
+// The receiver begins at an agreed instant and the sender x microseconds later, x about the time of
+// one short message: so the RTR and the RTS are both under way before either is seen. Which x meets
+// that best depends on the network; several are tried (--skews-ns). The clocks of the two sides are
+// compared first (the shortest of many round trips). A sample is the time from the receiver's
+// instant to the end of the receive; the direction changes with every message. With pml/speculative
+// the RTRs sent and those not used are printed as shares of the messages: they tell whether the
+// timing was met (and, with adaptation, whether it has stopped the RTRs).
+// SPDX-License-Identifier: BSD-3-Clause
 #include "counters.hpp"
 
 using namespace bench;

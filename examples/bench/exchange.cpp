@@ -1,4 +1,5 @@
-// Question: how much shorter does an iteration of a typical exchange of data become (Fig. 15 of the speculative-rendezvous paper)?
+// Question: how much shorter does an iteration of a typical exchange of data become (Fig. 15 of the
+// speculative-rendezvous paper)?
 //
 //   model 1                              model 2
 //   produce(1)                           produce(1)
@@ -11,12 +12,14 @@
 //     consume(i)                           MPI_Wait(Isend), MPI_Wait(Irecv)
 //                                        consume(last)
 //
-// Expected (before the first run), messages above the eager limit: model 1 up to about 30 % shorter where communication takes about as
-// long as computation, less at both ends; model 2 up to about 20 % shorter. The gain can never pass communication / (communication +
-// computation).
+// Expected (before the first run), messages above the eager limit: model 1 up to about 30 % shorter
+// where communication takes about as long as computation, less at both ends; model 2 up to about 20
+// % shorter. The gain can never pass communication / (communication + computation).
 //
-// x is communication / computation. Communication is the time of an iteration without computation (or --comm-us, so that all variants
-// compute for the same time); produce and consume take half of the computation each. A sample is one iteration on rank 0.
+// x is communication / computation. Communication is the time of an iteration without computation
+// (or --comm-us, so that all variants compute for the same time); produce and consume take half of
+// the computation each. A sample is one iteration on rank 0.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <memory>
 
 #include "bench.hpp"

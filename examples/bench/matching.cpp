@@ -1,11 +1,14 @@
-// Question: does the time to match one message depend on how many others wait, each with its own tag?
+// Question: does the time to match one message depend on how many others wait, each with its own
+// tag?
 //
-// Expected (before the first run): flat from 100 to 10,000 with speculative; growing in proportion with ob1.
+// Expected (before the first run): flat from 100 to 10,000 with speculative; growing in proportion
+// with ob1.
 //
-// unexpected   all messages have arrived before the receiver asks for them, in another order (fixed, shuffled)
-// posted       all receives are posted before the sender sends, in another order
-// A sample is the time on the receiver for all messages of one round, divided by their number. Each message carries its tag and
-// its round, and both are checked after the time has been taken.
+// unexpected   all messages have arrived before the receiver asks for them, in another order
+// (fixed, shuffled) posted       all receives are posted before the sender sends, in another order
+// A sample is the time on the receiver for all messages of one round, divided by their number. Each
+// message carries its tag and its round, and both are checked after the time has been taken.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <numeric>
 #include <random>
 
@@ -43,7 +46,8 @@ void send_all(Run& run, const std::vector<int>& tags, int round) {
   }
 }
 
-/// @returns  microseconds on rank 1 for all receives; the barrier has brought all messages in before
+/// @returns  microseconds on rank 1 for all receives; the barrier has brought all messages in
+/// before
 double unexpected(Run& run, const std::vector<int>& tags, int round) {
   if (run.rank == 0) send_all(run, tags, round);
   MPI_Barrier(run.control);
@@ -55,7 +59,8 @@ double unexpected(Run& run, const std::vector<int>& tags, int round) {
   return now_us() - begin;
 }
 
-/// @returns  microseconds on rank 1 from the word that the receives are posted to the end of the last one
+/// @returns  microseconds on rank 1 from the word that the receives are posted to the end of the
+/// last one
 double posted(Run& run, const std::vector<int>& tags, int round) {
   if (run.rank == 1)
     for (std::size_t i = 0; i < tags.size(); ++i)

@@ -1,11 +1,13 @@
 // Question: how much memory does a process of btl/ring register and hold for its peers?
 //
-// Expected (before the first run): with the default tunables at most 8 MiB per process, whatever the number of ranks, because only the
-// peers in the polling set have rings.
+// Expected (before the first run): with the default tunables at most 8 MiB per process, whatever
+// the number of ranks, because only the peers in the polling set have rings.
 //
-// Every rank exchanges `messages` short messages with every other, so that each is connected to each and the polling set is full. The
-// counter btl_ring_memory_max_bytes (MPI_T) holds the most memory for rings and buffers; the growth of the resident set between
-// MPI_Init and the end holds everything, also what this program, the PML and the device's library need per peer.
+// Every rank exchanges `messages` short messages with every other, so that each is connected to
+// each and the polling set is full. The counter btl_ring_memory_max_bytes (MPI_T) holds the most
+// memory for rings and buffers; the growth of the resident set between MPI_Init and the end holds
+// everything, also what this program, the PML and the device's library need per peer.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "counters.hpp"
 
 using namespace bench;

@@ -1,8 +1,10 @@
 // Question: how many short messages a second does one sender get through (8 B, window of 64)?
 //
-// Expected (before the first run): 5 to 10 million a second over vader; ratio speculative / ob1 at least 1.00.
+// Expected (before the first run): 5 to 10 million a second over vader; ratio speculative / ob1 at
+// least 1.00.
 //
 // A sample is one window: 64 MPI_Isend, MPI_Waitall and one short answer from the receiver.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "window.hpp"
 
 using namespace bench;

@@ -1,14 +1,21 @@
-// Question: what does a message cost the processors, and what part of its time is whose: sender, receiver, or what lies between?
+// Question: what does a message cost the processors, and what part of its time is whose: sender,
+// receiver, or what lies between?
 //
-// Expected (before the first run): through rings the receiver's part is at least a fifth below that of the send/receive channel (paper:
-// -22 % in all); a send without copying 8 KiB is shorter by what a copy costs.
+// Expected (before the first run): through rings the receiver's part is at least a fifth below that
+// of the send/receive channel (paper: -22 % in all); a send without copying 8 KiB is shorter by
+// what a copy costs.
 //
-//   send      MPI_Isend, per message of a burst of `burst` (one burst is on its way at a time, its buffers have all arrived before the next)
+//   send      MPI_Isend, per message of a burst of `burst` (one burst is on its way at a time, its
+//             buffers have all arrived before the next)
 //   finish    MPI_Waitall for them, per message: nothing is left to do when the data were copied
-//   receive   MPI_Recv of a message that has certainly arrived: the receiver lets `lead-us` pass after the burst
-//   network   half a round trip, less one send and one receive: adapter, wire, and the polls that find the message
-// The shares of the half round trip are shares of its time by component (rdma-eager-2003, Fig. 15 and 16). A burst keeps a software
-// device awake, as a loaded adapter is; --burst 1 shows the cost of waking it.
+//   receive   MPI_Recv of a message that has certainly arrived: the receiver lets `lead-us` pass
+//             after the burst
+//   network   half a round trip, less one send and one receive: adapter, wire, and the polls that
+//             find the message
+// The shares of the half round trip are shares of its time by component (rdma-eager-2003, Fig. 15
+// and 16). A burst keeps a software device awake, as a loaded adapter is; --burst 1 shows the cost
+// of waking it.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench.hpp"
 
 using namespace bench;

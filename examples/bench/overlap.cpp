@@ -1,28 +1,39 @@
-// Question: how much of a transfer disappears behind computation, and does the transfer go on without a call into MPI?
+// Question: how much of a transfer disappears behind computation, and does the transfer go on
+// without a call into MPI?
 //
-// Four cases: the sender or the receiver comes first, and the side that computes (and is measured) is the sender or the receiver.
+// Four cases: the sender or the receiver comes first, and the side that computes (and is measured)
+// is the sender or the receiver.
 //
 // Expected (before the first run), 256 KiB to 4 MiB:
-//   receiver_early.receiver   ob1 about 0 %, speculative at least 90 % (two TCP nodes at 1 Gbit/s, to 1 MiB: at least 80 %)
+//   receiver_early.receiver                 ob1 about 0 %, speculative at least 90 % (two TCP nodes
+//                                           at 1 Gbit/s, to 1 MiB: at least 80 %)
 //   receiver_early.sender, sender_early.*   speculative not below ob1
 //
 // Definition. The measured side does
 //     begin; MPI_Isend or MPI_Irecv; [computation of length C without MPI calls]; MPI_Wait; end
-//   exposed(C) = time inside MPI_Isend/MPI_Irecv + time inside MPI_Wait      (the other side always goes straight to MPI_Wait)
-//   transfer   = median of the receiver's exposed(0) with the same side first: nothing is hidden, all of the message is waited for
-//   overlap    = 1 - exposed(C) / transfer, with C = 1.5 x transfer + slack: long enough for all of it to be hidden
-// The transfer is taken at the receiver for the sender too: a sender may be done as soon as a socket has taken its data, or not, by
-// chance. So the overlap is the share of the transfer that costs the measured side nothing.
-// Nothing is subtracted as unavoidable: the call that starts the message and the copy out of a socket count as exposed.
-// 100 % means that the message cost nothing, 0 % that the computation hid nothing; a negative value that it did harm.
-// Iterations with and without computation alternate, so that both see the same machine.
+//   exposed(C) = time inside MPI_Isend/MPI_Irecv + time inside MPI_Wait; the other side always goes
+//                straight to MPI_Wait
+//   transfer   = median of the receiver's exposed(0) with the same side first: nothing is hidden,
+//                all of the message is waited for
+//   overlap    = 1 - exposed(C) / transfer, with C = 1.5 x transfer + slack: long enough for all of
+//                it to be hidden
+// The transfer is taken at the receiver for the sender too: a sender may be done as soon as a
+// socket has taken its data, or not, by chance. So the overlap is the share of the transfer that
+// costs the measured side nothing. Nothing is subtracted as unavoidable: the call that starts the
+// message and the copy out of a socket count as exposed. 100 % means that the message cost nothing,
+// 0 % that the computation hid nothing; a negative value that it did harm. Iterations with and
+// without computation alternate, so that both see the same machine.
 //
 // Who comes first is forced, with short messages on another communicator that are not under test:
-//   measured side early   it starts its message, then releases the other side by a short message, then computes
-//   measured side late    after a barrier it lets `lead-us` pass without MPI calls while the other side starts, then begins
+//   measured side early   it starts its message, then releases the other side by a short message,
+//                         then computes
+//   measured side late    after a barrier it lets `lead-us` pass without MPI calls while the other
+//                         side starts, then begins
 //
-// Progress (--progress 1): time from begin to end against C in steps of a quarter of the transfer; a transfer that goes on by itself
-// gives max(C, transfer), one that needs MPI calls gives C + transfer.
+// Progress (--progress 1): time from begin to end against C in steps of a quarter of the transfer;
+// a transfer that goes on by itself gives max(C, transfer), one that needs MPI calls gives C +
+// transfer.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench.hpp"
 
 using namespace bench;

@@ -1,10 +1,13 @@
 // Question: how long does one message take, and at what bandwidth, from 0 B to 4 MiB?
 //
-// Expected (before the first run): over vader about 0.3 us for 8 B, ratio speculative / ob1 at most 1.00 from 0 B to 4 KiB
-// (never above 1.03), bandwidth ratio at least 1.00 from 64 KiB to 4 MiB; about 8.7 ms for 1 MiB at 1 Gbit/s.
+// Expected (before the first run): over vader about 0.3 us for 8 B, ratio speculative / ob1 at
+// most 1.00 from 0 B to 4 KiB (never above 1.03), bandwidth ratio at least 1.00 from 64 KiB to 4
+// MiB; about 8.7 ms for 1 MiB at 1 Gbit/s.
 //
-// A sample is half the time of one round trip (of `batch` round trips for short messages, so that reading the clock does not
-// count). Each message differs from the one before it; every byte is checked in a pass that is not timed.
+// A sample is half the time of one round trip (of `batch` round trips for short messages, so that
+// reading the clock does not count). Each message differs from the one before it; every byte is
+// checked in a pass that is not timed.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "bench.hpp"
 
 using namespace bench;

@@ -1,12 +1,15 @@
 // Question: what does sending without a copy gain when some buffers are used once and others often?
 //
-// Expected (before the first run): faster with growing size, up to what a copy costs at 8 KiB; packed buffers a little better than
-// those on pages of their own below 4 KiB, because they share registrations (frequent-buffer-eager-2010, Fig. 5).
+// Expected (before the first run): faster with growing size, up to what a copy costs at 8 KiB;
+// packed buffers a little better than those on pages of their own below 4 KiB, because they share
+// registrations (frequent-buffer-eager-2010, Fig. 5).
 //
-// Buffer i of `buffers` is used i * `reuse` / buffers times, one after the other: the whole spectrum from seldom to `reuse` times. Each use
-// is a round trip; a sample is half the mean round trip of one buffer, and `mean` is that of all messages.
+// Buffer i of `buffers` is used i * `reuse` / buffers times, one after the other: the whole
+// spectrum from seldom to `reuse` times. Each use is a round trip; a sample is half the mean round
+// trip of one buffer, and `mean` is that of all messages.
 //   packed     the buffers lie back to back
 //   separate   each has pages of its own
+// SPDX-License-Identifier: BSD-3-Clause
 #include <cstddef>
 
 #include "bench.hpp"
@@ -37,7 +40,8 @@ void measure(int rank, std::size_t bytes, bool packed, long buffers, long reuse)
     const long uses = std::max(i * reuse / buffers, 1L);
     const double begin = now_us();
     for (long use = 0; use < uses; ++use) {
-      // The first word changes with each use: what arrives is what was written last, also from registered memory.
+      // The first word changes with each use: what arrives is what was written last, also from
+      // registered memory.
       const std::uint64_t word =
           static_cast<std::uint64_t>(i) << 32U | static_cast<std::uint64_t>(use);
       std::memcpy(out, &word, sizeof word);

@@ -1,16 +1,20 @@
-// Question: how many of the RTRs are used, and how many bytes does the speculation add to those of the data?
+// Question: how many of the RTRs are used, and how many bytes does the speculation add to those of
+// the data?
 //
-// Expected (before the first run): receiver early, all RTRs used; crossing and mixed, few used and few sent once adaptation has seen it;
-// extra bytes below 0.04 % of the data in every pattern.
+// Expected (before the first run): receiver early, all RTRs used; crossing and mixed, few used and
+// few sent once adaptation has seen it; extra bytes below 0.04 % of the data in every pattern.
 //
 // The patterns (messages of 64 KiB to 1 MiB unless said otherwise):
 //   receiver_early   the receive is posted first
 //   sender_early     the send is started first
 //   exchange         both sides post a receive, then send (model 1 without computation)
 //   any_source       the receive does not name its sender: no RTR may go out
-//   mixed            one envelope; two of three messages are short although the buffer is large: the receiver predicts wrongly
-// What is counted comes from pml/speculative's performance variables (MPI_T), summed over both ranks; another PML has none, and the
-// program says so. Extra bytes are what the component itself calls so: unused RTRs and all ACKs.
+//   mixed            one envelope; two of three messages are short although the buffer is large:
+//   the receiver predicts wrongly
+// What is counted comes from pml/speculative's performance variables (MPI_T), summed over both
+// ranks; another PML has none, and the program says so. Extra bytes are what the component itself
+// calls so: unused RTRs and all ACKs.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "counters.hpp"
 
 using namespace bench;

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Run the benchmarks for several variants of Open MPI, interleaved, and write CSV, tables and plots.
 
 A variant is a set of mpirun arguments: ob1, speculative, ucx, or NAME='ARGS'. For each benchmark and transport the variants

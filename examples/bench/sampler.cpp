@@ -1,14 +1,19 @@
-// Question: in whose code is the time of a program spent: its own, MPI's, the PML's, the BTL's, the C library's? For any program:
+// Question: in whose code is the time of a program spent: its own, MPI's, the PML's, the BTL's, the
+// C library's? For any program:
 //
 //   mpirun -x LD_PRELOAD=.../libsampler.so program
 //
-// Expected (before the first run): of a stream of small messages through rings less is spent in the BTL and in the adapter's library than
-// through its send/receive channel, because nothing is posted and no completion is looked up for a message that arrives.
+// Expected (before the first run): of a stream of small messages through rings less is spent in the
+// BTL and in the adapter's library than through its send/receive channel, because nothing is posted
+// and no completion is looked up for a message that arrives.
 //
-// A timer interrupts the main thread every 100 us between MPI_Init and MPI_Finalize and notes where it is; the place is then named by
-// the shared object that it lies in. Nothing in the measured code knows of it, so it costs nothing when it is not loaded. Time that the
-// system takes away (a preempted process) counts for the place where it was taken; who waits is found where it looks.
-// Each rank counts for itself; rank 0 prints a line per rank and object, as the benchmarks do, to stdout.
+// A timer interrupts the main thread every 100 us between MPI_Init and MPI_Finalize and notes where
+// it is; the place is then named by the shared object that it lies in. Nothing in the measured code
+// knows of it, so it costs nothing when it is not loaded. Time that the system takes away (a
+// preempted process) counts for the place where it was taken; who waits is found where it looks.
+// Each rank counts for itself; rank 0 prints a line per rank and object, as the benchmarks do, to
+// stdout.
+// SPDX-License-Identifier: BSD-3-Clause
 #define OMPI_SKIP_MPICXX 1
 #include <dlfcn.h>
 #include <mpi.h>

@@ -1,6 +1,7 @@
 #!/bin/bash
 # vm.sh BUILD PREFIX OUT [PAIRS]: boot a virtual machine with a Soft-RoCE device (test/vm), run vm_job.sh in it, and make tables and plots
 # of it in OUT with run.py --vm. BUILD is a build folder of this tree, PREFIX its private installation. Takes 3 to 8 minutes.
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 vm=$(cd "$here/../../test/vm" && pwd) || exit 1

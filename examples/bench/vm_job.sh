@@ -4,6 +4,7 @@
 # one; vm.sh beside this script does both), and useful wherever there is an RDMA device. Needs mpirun and the components in the search path.
 #
 # The variants take turns. Everything is short: on an emulated processor a message takes 30 to 200 us.
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 programs=${1:?folder of the built benchmarks}
 pairs=${2:-5}
@@ -17,7 +18,7 @@ ring="--mca pml speculative --mca btl ring,self --mca btl_ring_fabric verbs --mc
 arguments() { # VARIANT
     case $1 in
         ring) echo "$ring" ;;
-        channel) echo "$ring --mca btl_ring_rings 0" ;;
+        channel) echo "$ring --mca btl_ring_rings off" ;;
         copied) echo "$ring --mca btl_ring_frequent 0" ;;
         ring_ob1) echo "$ring --mca pml ob1" ;;
         # An address that is not its own gateway fails the check of the destination in UCX; the variable switches it off.

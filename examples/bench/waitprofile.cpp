@@ -1,12 +1,17 @@
-// Question: how long does a program wait in MPI, and in which calls? For any program, through the profiling interface:
+// Question: how long does a program wait in MPI, and in which calls? For any program, through the
+// profiling interface:
 //
-//   mpirun -x LD_PRELOAD=.../libwaitprofile.so program        (or link it in front of the MPI library)
+//   mpirun -x LD_PRELOAD=PREFIX/lib/overlap/libwaitprofile.so program    (or link it in front of
+//   the MPI library; `make install` puts it there)
 //
-// Expected (before the first run): the calls of a program that posts receives early shift from MPI_Wait* to nothing with speculative.
+// Expected (before the first run): the calls of a program that posts receives early shift from
+// MPI_Wait* to nothing with speculative.
 //
-// At MPI_Finalize rank 0 prints one table to stderr: calls, seconds summed over ranks, the largest of one rank, and the share of the time
-// between MPI_Init and MPI_Finalize. WAITPROFILE_ROWS=1 prints the lines that run.py collects to stdout instead. C, C++ and Fortran
-// (mpif.h, use mpi; not mpi_f08). Calls that MPI makes to itself are not counted. Several threads may call.
+// At MPI_Finalize rank 0 prints one table to stderr: calls, seconds summed over ranks, the largest
+// of one rank, and the share of the time between MPI_Init and MPI_Finalize. WAITPROFILE_ROWS=1
+// prints the lines that run.py collects to stdout instead. C, C++ and Fortran (mpif.h,
+// use mpi, use mpi_f08). Calls that MPI makes to itself are not counted. Several threads may call.
+// SPDX-License-Identifier: BSD-3-Clause
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 #include <time.h>
@@ -18,7 +23,8 @@
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-// Every call that may wait: X(name, Fortran name, parameters, arguments, number of Fortran arguments)
+// Every call that may wait: X(name, Fortran name, parameters, arguments, number of Fortran
+// arguments)
 #define CALLS(X)                                                                                   \
   X(Wait, wait, (MPI_Request * r, MPI_Status * s), (r, s), 3)                                      \
   X(Waitall, waitall, (int n, MPI_Request r[], MPI_Status s[]), (n, r, s), 4)                      \
@@ -50,6 +56,16 @@
      int p2, int t2, MPI_Comm c, MPI_Status* s),                                                   \
     (b, n, d, p, t, b2, n2, d2, p2, t2, c, s), 13)                                                 \
   X(Probe, probe, (int p, int t, MPI_Comm c, MPI_Status* s), (p, t, c, s), 5)                      \
+  X(Iprobe, iprobe, (int p, int t, MPI_Comm c, int* f, MPI_Status* s), (p, t, c, f, s), 6)         \
+  X(Mprobe, mprobe, (int p, int t, MPI_Comm c, MPI_Message* m, MPI_Status* s), (p, t, c, m, s), 6) \
+  X(Improbe, improbe, (int p, int t, MPI_Comm c, int* f, MPI_Message* m, MPI_Status* s),           \
+    (p, t, c, f, m, s), 7)                                                                         \
+  X(Mrecv, mrecv, (void* b, int n, MPI_Datatype d, MPI_Message* m, MPI_Status* s),                 \
+    (b, n, d, m, s), 6)                                                                            \
+  X(Imrecv, imrecv, (void* b, int n, MPI_Datatype d, MPI_Message* m, MPI_Request* r),              \
+    (b, n, d, m, r), 6)                                                                            \
+  X(Testsome, testsome, (int n, MPI_Request r[], int* o, int i[], MPI_Status s[]),                 \
+    (n, r, o, i, s), 6)                                                                            \
   X(Barrier, barrier, (MPI_Comm c), (c), 2)                                                        \
   X(Bcast, bcast, (void* b, int n, MPI_Datatype d, int p, MPI_Comm c), (b, n, d, p, c), 6)         \
   X(Reduce, reduce, (const void* b, void* b2, int n, MPI_Datatype d, MPI_Op o, int p, MPI_Comm c), \
@@ -187,8 +203,9 @@ EXPORT int MPI_Finalize() {
   return PMPI_Finalize();
 }
 
-// Fortran: all arguments are addresses. The bindings of Open MPI call the C library's own entry points, so they are wrapped too. Weak: a C
-// program does not load them. No binding has hidden string lengths here.
+// Fortran: all arguments are addresses. The bindings of Open MPI call the C library's own entry
+// points, so they are wrapped too. Weak: a C program does not load them. No binding has hidden
+// string lengths here.
 #define P1 void* a1
 #define P2 P1, void* a2
 #define P3 P2, void* a3
@@ -223,18 +240,32 @@ EXPORT int MPI_Finalize() {
   }
 CALLS(X)
 #undef X
-extern "C" __attribute__((weak)) void pmpi_init_(void*);
-extern "C" __attribute__((weak)) void pmpi_init_thread_(void*, void*, void*);
-extern "C" __attribute__((weak)) void pmpi_finalize_(void*);
-EXPORT void mpi_init_(void* code) {
-  pmpi_init_(code);
-  begin();
-}
-EXPORT void mpi_init_thread_(void* required, void* provided, void* code) {
-  pmpi_init_thread_(required, provided, code);
-  begin();
-}
-EXPORT void mpi_finalize_(void* code) {
-  report();
-  pmpi_finalize_(code);
-}
+// mpi_f08: the same addresses; a handle's type holds one integer, and an error code that was left
+// out is a null pointer, which is passed on.
+#define X(name, fortran, parameters, arguments, count)                   \
+  extern "C" __attribute__((weak)) void pmpi_##fortran##_f08_(P##count); \
+  EXPORT void mpi_##fortran##_f08_(P##count) {                           \
+    Timer timer(call_##name);                                            \
+    pmpi_##fortran##_f08_(A##count);                                     \
+  }
+CALLS(X)
+#undef X
+#define BEGIN_AND_END(suffix)                                                           \
+  extern "C" __attribute__((weak)) void pmpi_init_##suffix(void*);                      \
+  extern "C" __attribute__((weak)) void pmpi_init_thread_##suffix(void*, void*, void*); \
+  extern "C" __attribute__((weak)) void pmpi_finalize_##suffix(void*);                  \
+  EXPORT void mpi_init_##suffix(void* code) {                                           \
+    pmpi_init_##suffix(code);                                                           \
+    begin();                                                                            \
+  }                                                                                     \
+  EXPORT void mpi_init_thread_##suffix(void* required, void* provided, void* code) {    \
+    pmpi_init_thread_##suffix(required, provided, code);                                \
+    begin();                                                                            \
+  }                                                                                     \
+  EXPORT void mpi_finalize_##suffix(void* code) {                                       \
+    report();                                                                           \
+    pmpi_finalize_##suffix(code);                                                       \
+  }
+BEGIN_AND_END()
+BEGIN_AND_END(f08_)
+#undef BEGIN_AND_END

@@ -1,4 +1,6 @@
-// A window of non-blocking sends from rank 0 to rank 1, answered by one short message; used by message_rate and bandwidth.
+// A window of non-blocking sends from rank 0 to rank 1, answered by one short message; used by
+// message_rate and bandwidth.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <memory>

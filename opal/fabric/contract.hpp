@@ -1,6 +1,9 @@
-// What the contract test is written with: endpoints of the provider under test, and waiting for them.
+// What the contract test is written with: endpoints of the provider under test, and waiting for
+// them.
 //
-// OVERLAP_FABRIC=soft|verbs chooses the provider. Everything waits at most patience_s: a hang is a failure with a name.
+// OVERLAP_FABRIC=soft|verbs chooses the provider. Everything waits at most patience_s: a hang is a
+// failure with a name.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <signal.h>
@@ -36,9 +39,15 @@ inline constexpr int patience_s = 60;
   return domain;
 }
 
-[[nodiscard]] inline std::unique_ptr<Device> open_device(std::uint32_t node) {
-  if (provider_is("verbs")) return open_verbs(VerbsOptions{});
+[[nodiscard]] inline std::unique_ptr<Device> open_device(std::uint32_t node,
+                                                         std::uint32_t receive_retries = 7) {
+  if (provider_is("verbs")) {
+    VerbsOptions options;
+    options.rnr_retry_count = receive_retries;
+    return open_verbs(options);
+  }
   SoftOptions options;
+  options.receive_retry_count = receive_retries;
   options.node = node;
   options.domain = own_domain();
   return open_soft(options);
@@ -114,8 +123,9 @@ class Memory {
 
 /// A device with one completion and one receive queue, and its queue pairs.
 struct Endpoint {
-  explicit Endpoint(std::uint32_t node, std::uint32_t receive_entries = 256)
-      : device(open_device(node)),
+  explicit Endpoint(std::uint32_t node, std::uint32_t receive_entries = 256,
+                    std::uint32_t receive_retries = 7)
+      : device(open_device(node, receive_retries)),
         completions(device->make_completion_queue(4096)),
         receives(device->make_receive_queue(receive_entries)) {}
 
@@ -129,7 +139,8 @@ struct Endpoint {
     await("an event", [&] { return device->poll_event(event); });
     return event;
   }
-  /// The same, while `other` begins a connection: some providers make it go on in poll_event() only.
+  /// The same, while `other` begins a connection: some providers make it go on in poll_event()
+  /// only.
   [[nodiscard]] Event next_event_from(Endpoint& other) {
     Event event;
     Event unexpected;
@@ -160,8 +171,9 @@ struct Endpoint {
 
 /// Two endpoints in this process with one connection.
 struct Link {
-  explicit Link(std::uint32_t entries = 128, std::uint32_t receive_entries = 256)
-      : a(0), b(1, receive_entries) {
+  explicit Link(std::uint32_t entries = 128, std::uint32_t receive_entries = 256,
+                std::uint32_t receive_retries = 7)
+      : a(0, 256, receive_retries), b(1, receive_entries, receive_retries) {
     ab = a.make_pair(entries);
     ba = b.make_pair(entries);
     join(*ab, *ba);

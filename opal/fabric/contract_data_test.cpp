@@ -1,4 +1,5 @@
 // The rules of fabric.hpp for data: sends, writes, reads, fences, atomics.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "contract_expect.hpp"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 using namespace overlap::fabric;
 using namespace overlap::fabric::contract;
 
-// --- Sends -------------------------------------------------------------------------------------------------------------------
+// --- Sends -----------------------------------------------------------------------------
 
 TEST_CASE("Sends fill receive entries in order", "[contract][send]") {
   const bool backed = GENERATE(false, true);
@@ -62,6 +63,30 @@ TEST_CASE("A send without a receive entry waits for one", "[contract][send]") {
   REQUIRE(has(into.at(0), 200, 3));
 }
 
+TEST_CASE("A sender whose tries for a receive entry are limited fails after them",
+          "[contract][send]") {
+  Link link(128, 256, 2);
+  if (!link.a.device->capabilities().receive_not_ready) return;
+  Memory from(*link.a.device, 4096);
+  Memory into(*link.b.device, 4096);
+  REQUIRE(link.b.receives->post(10, into.at(0), 100, into.region().local_key) == Status::done);
+  post(*link.ab, request(Opcode::send, {from.part(0, 100)}, true, 1));
+  post(*link.ab, request(Opcode::send, {from.part(0, 100)}, true, 2));
+  post(*link.ab, to(request(Opcode::write, {from.part(0, 100)}, true, 3), into, 0));
+  expect(link.b.next_completion(), 10);
+  expect(link.a.next_completion(), 1);
+  expect(link.a.next_completion(), 2, CompletionStatus::receive_not_ready_exceeded);
+  expect(link.a.next_completion(), 3, CompletionStatus::flushed);
+  // Some providers part with the peer when this side takes the event of its own failure.
+  Event own;
+  Event lost;
+  await("the loss at the peer", [&] {
+    static_cast<void>(link.a.device->poll_event(own));
+    return link.b.device->poll_event(lost);
+  });
+  REQUIRE(lost.kind == Event::Kind::peer_lost);
+}
+
 TEST_CASE("Inline data is taken before post returns", "[contract][send]") {
   Link link;
   const std::uint32_t bytes = link.a.device->capabilities().inline_max_bytes;
@@ -84,6 +109,38 @@ TEST_CASE("Inline data is taken before post returns", "[contract][send]") {
   WorkRequest over = to(request(Opcode::write, {{unregistered.data(), bytes + 1, 0}}), into, 0);
   over.inline_data = true;
   REQUIRE(link.ab->post(over) == Status::bad_argument);
+}
+
+namespace {
+
+/// Adapters report a right that the queue pair does not give as an access error or as an invalid
+/// request.
+bool refused(CompletionStatus status) {
+  return status == CompletionStatus::remote_access_error ||
+         status == CompletionStatus::remote_error;
+}
+
+}  // namespace
+
+TEST_CASE("A queue pair bounds what its peer may do", "[contract][rights]") {
+  Link link;
+  Memory from(*link.a.device, 64, access::any);
+  Memory into(*link.b.device, 64, access::any);
+  // Three connections, for a refused request ends its own.
+  const auto attempt = [&](Opcode opcode) {
+    auto ab = link.a.make_pair();
+    auto ba = link.b.device->make_queue_pair({.completions = link.b.completions.get(),
+                                              .receives = link.b.receives.get(),
+                                              .remote_rights = access::remote_write});
+    link.join(*ab, *ba);
+    post(*ab, to(request(opcode, {from.part(0, 8)}, true, 7), into, 0));
+    const Completion completion = link.a.next_completion();
+    REQUIRE(completion.id == 7);
+    return completion.status;
+  };
+  CHECK(attempt(Opcode::write) == CompletionStatus::success);
+  CHECK(refused(attempt(Opcode::read)));
+  if (link.a.device->capabilities().atomics) CHECK(refused(attempt(Opcode::fetch_add)));
 }
 
 TEST_CASE("Up to three pieces are gathered", "[contract][send]") {
@@ -122,12 +179,12 @@ TEST_CASE("A receive entry that is too small fails both ends", "[contract][send]
   REQUIRE(failed.status != CompletionStatus::success);
 }
 
-// --- Writes ------------------------------------------------------------------------------------------------------------------
+// --- Writes ----------------------------------------------------------------------------
 
 TEST_CASE("A write's last byte arrives last", "[contract][write]") {
   const bool backed = GENERATE(false, true);
   Link link;
-  if (!link.a.device->capabilities().last_byte_last) return;
+  if (link.ba->write_order().last_byte == LastByte::unknown) return;
   constexpr std::size_t room = 300000;
   Memory from(*link.a.device, room, backed);
   Memory into(*link.b.device, room, backed);
@@ -226,7 +283,7 @@ TEST_CASE("Large messages arrive whole, whatever their alignment", "[contract][l
   REQUIRE(has(into.at(9), bytes, 3));
 }
 
-// --- Reads, fences, atomics --------------------------------------------------------------------------------------------------
+// --- Reads, fences, atomics ------------------------------------------------------------
 
 TEST_CASE("Reads bring the peer's bytes, into several pieces too", "[contract][read]") {
   const bool backed = GENERATE(false, true);

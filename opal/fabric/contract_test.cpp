@@ -1,4 +1,6 @@
-// The rules of fabric.hpp for memory, connections, errors and numbers: whatever provider is under test keeps all of them.
+// The rules of fabric.hpp for memory, connections, errors and numbers: whatever provider is under
+// test keeps all of them.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "contract_expect.hpp"
 
 #include <algorithm>
@@ -7,7 +9,7 @@
 using namespace overlap::fabric;
 using namespace overlap::fabric::contract;
 
-// --- Memory ------------------------------------------------------------------------------------------------------------------
+// --- Memory ----------------------------------------------------------------------------
 
 TEST_CASE("Memory is registered, refused with a reason, and deregistered", "[contract][memory]") {
   Endpoint a(0);
@@ -40,7 +42,7 @@ TEST_CASE("Capabilities are those of a device that can be used", "[contract]") {
   REQUIRE_FALSE(capabilities.name.empty());
 }
 
-// --- Connections -------------------------------------------------------------------------------------------------------------
+// --- Connections -----------------------------------------------------------------------
 
 TEST_CASE("A connection request brings its data; both ends are told", "[contract][connect]") {
   Endpoint a(0);
@@ -69,6 +71,28 @@ TEST_CASE("A connection request brings its data; both ends are told", "[contract
   const Event at_b = b.next_event();
   REQUIRE(at_b.kind == Event::Kind::established);
   REQUIRE(at_b.queue_pair == ba.get());
+}
+
+TEST_CASE("An established connection tells how writes arrive", "[contract][connect]") {
+  Link link;
+  for (const QueuePair* pair : {link.ab.get(), link.ba.get()}) {
+    const WriteOrder order = pair->write_order();
+    REQUIRE(order.packet_bytes >= 256);
+    if (provider_is("soft")) REQUIRE(order.last_byte == LastByte::last);
+  }
+}
+
+TEST_CASE("A device may reach its own kind, and nothing that is no address of it",
+          "[contract][connect]") {
+  Endpoint a(0);
+  Endpoint b(1);
+  REQUIRE(a.device->may_reach(b.device->address()));
+  Address other = b.device->address();
+  other.bytes[0] ^= std::byte{0x55};
+  REQUIRE_FALSE(a.device->may_reach(other));
+  other = b.device->address();
+  --other.size_bytes;
+  REQUIRE_FALSE(a.device->may_reach(other));
 }
 
 TEST_CASE("A refused connection is reported as rejected", "[contract][connect]") {
@@ -200,7 +224,136 @@ TEST_CASE("The death of a peer process is peer_lost with a reason, and flushes",
   REQUIRE(ab->post(request(Opcode::send, {memory.part(0, 8)})) == Status::broken);
 }
 
-// --- Errors ------------------------------------------------------------------------------------------------------------------
+// --- Accounts --------------------------------------------------------------------------
+
+TEST_CASE("A completion queue holds as many entries as it was made for", "[contract][account]") {
+  constexpr std::uint32_t entries = 48;
+  Endpoint a(0);
+  Endpoint b(1, entries);
+  a.completions = a.device->make_completion_queue(entries);
+  b.completions = b.device->make_completion_queue(entries);
+  auto ab = a.make_pair(entries);
+  auto ba = b.make_pair(1);
+  REQUIRE(a.device->connect(*ab, b.device->address(), PrivateData{}) == Status::done);
+  REQUIRE(b.device->accept(b.next_event_from(a).request, *ba) == Status::done);
+  await("the connection", [&, done = 0]() mutable {
+    Event event;
+    done += a.device->poll_event(event) ? 1 : 0;
+    done += b.device->poll_event(event) ? 1 : 0;
+    return done == 2;
+  });
+  Memory from(*a.device, 4096);
+  Memory into(*b.device, 4096);
+  for (std::uint8_t round = 1; round <= 3; ++round) {
+    from.at(0)[0] = round;
+    for (std::uint64_t id = 0; id < entries - 1; ++id) {
+      REQUIRE(b.receives->post(id, into.at(8 * id), 8, into.region().local_key) == Status::done);
+      post(*ab, request(Opcode::send, {from.part(0, 8)}, true, id));
+    }
+    post(*ab, to(request(Opcode::write, {from.part(0, 8)}, true, 1000), into, 4000));
+    await("the last write", [&] { return into.look(4000) == round; });
+    for (std::uint64_t id = 0; id < entries - 1; ++id) {
+      expect(a.next_completion(), id);
+      expect(b.next_completion(), id);
+    }
+    expect(a.next_completion(), 1000);
+  }
+  REQUIRE(a.is_quiet());
+  REQUIRE(b.is_quiet());
+}
+
+TEST_CASE("A queue pair that is destroyed reports every signalled request first, once",
+          "[contract][account]") {
+  Link link;
+  constexpr std::size_t large = 4U << 20U;
+  Memory from(*link.a.device, large);
+  Memory into(*link.b.device, large);
+  std::vector<std::uint64_t> signalled;
+  std::uint64_t id = 100;
+  const auto post_one = [&](Opcode opcode, std::size_t bytes, bool signal) {
+    const WorkRequest plain = request(opcode, {from.part(0, bytes)}, signal, id);
+    post(*link.ab, opcode == Opcode::send ? plain : to(plain, into, 0));
+    if (signal) signalled.push_back(id);
+    ++id;
+  };
+  post_one(Opcode::write, 8, true);
+  expect(link.a.next_completion(), 100);
+  signalled.clear();
+  for (int i = 0; i < 3; ++i) post_one(Opcode::write, 64, i == 1);
+  post_one(Opcode::write, large, true);
+  post_one(Opcode::read, large, true);
+  if (link.a.device->capabilities().receive_not_ready)
+    post_one(Opcode::send, 16, true);  // nobody takes it
+  for (int i = 0; i < 20; ++i) post_one(Opcode::write, 1024, i % 3 != 0);
+  const std::uint32_t number = link.ab->number();
+  link.ab.reset();
+
+  // No waiting: all of them stand in the queue when the queue pair is gone.
+  std::vector<std::uint64_t> reported;
+  bool failed = false;
+  Completion completion;
+  while (link.a.completions->poll({&completion, 1}) == 1) {
+    REQUIRE(completion.queue_pair_number == number);
+    if (completion.status != CompletionStatus::success) {
+      REQUIRE(completion.status == CompletionStatus::flushed);
+      failed = true;
+    } else {
+      REQUIRE_FALSE(failed);  // in order: behind the first that did not end none did
+    }
+    if (std::find(signalled.begin(), signalled.end(), completion.id) != signalled.end())
+      reported.push_back(completion.id);
+  }
+  REQUIRE(reported == signalled);
+  REQUIRE(link.b.next_event().kind == Event::Kind::peer_lost);
+  REQUIRE(link.a.is_quiet());
+
+  // Both sides go on with others.
+  auto ab = link.a.make_pair();
+  auto ba = link.b.make_pair();
+  link.join(*ab, *ba);
+  post(*ab, to(request(Opcode::write, {from.part(0, 8)}, true, 5), into, 0));
+  expect(link.a.next_completion(), 5);
+}
+
+TEST_CASE("A queue pair that is destroyed after its peer has gone reports every request once",
+          "[contract][account]") {
+  Link link;
+  Memory from(*link.a.device, 1U << 20U);
+  Memory into(*link.b.device, 1U << 20U);
+  for (std::uint64_t id = 0; id < 6; ++id)
+    post(*link.ab, to(request(Opcode::write, {from.part(0, 1U << 20U)}, true, id), into, 0));
+  link.ba.reset();
+  const bool noticed = GENERATE(false, true);
+  if (noticed) REQUIRE(link.a.next_event().kind == Event::Kind::peer_lost);
+  link.ab.reset();
+  for (std::uint64_t id = 0; id < 6; ++id) {
+    Completion completion;
+    REQUIRE(link.a.completions->poll({&completion, 1}) == 1);
+    REQUIRE(completion.id == id);
+  }
+  REQUIRE(link.a.is_quiet());
+}
+
+TEST_CASE("Requests of one id are each reported once", "[contract][account]") {
+  Link link;
+  Memory from(*link.a.device, 4096);
+  Memory into(*link.b.device, 4096);
+  constexpr std::uint64_t id = 7;
+  for (int i = 0; i < 3; ++i)
+    post(*link.ab, to(request(Opcode::write, {from.part(0, 8)}, false, id), into, 0));
+  WorkRequest beyond = to(request(Opcode::write, {from.part(0, 8)}, true, id), into, 0);
+  beyond.remote_address += 1U << 30U;
+  post(*link.ab, beyond);
+  post(*link.ab, to(request(Opcode::write, {from.part(0, 8)}, true, id), into, 0));
+  const Completion failed = link.a.next_completion();
+  REQUIRE(failed.id == id);
+  REQUIRE(failed.status != CompletionStatus::success);
+  expect(link.a.next_completion(), id, CompletionStatus::flushed);
+  link.ab.reset();
+  REQUIRE(link.a.is_quiet());
+}
+
+// --- Errors ----------------------------------------------------------------------------
 
 TEST_CASE("A request outside its rights fails, and everything behind it is flushed",
           "[contract][error]") {
@@ -264,7 +417,7 @@ TEST_CASE("What the capabilities do not allow is refused", "[contract][error]") 
   REQUIRE(link.ab->post(receive) == Status::bad_argument);
 }
 
-// --- Numbers -----------------------------------------------------------------------------------------------------------------
+// --- Numbers ---------------------------------------------------------------------------
 
 TEST_CASE("A send queue takes as many requests as it has entries", "[contract][queue]") {
   Link link(64);
@@ -290,6 +443,17 @@ TEST_CASE("A receive queue takes as many entries as it has", "[contract][queue]"
     for (std::uint64_t i = 0; i < 16; ++i) expect(link.b.next_completion(), i);
     expect(link.a.next_completion(), 65);
   }
+}
+
+TEST_CASE("A receive entry's id has 63 bits", "[contract][queue]") {
+  Endpoint a(0);
+  Memory memory(*a.device, 4096);
+  constexpr std::uint64_t last = (std::uint64_t{1} << 63U) - 1;
+  const auto post_as = [&](std::uint64_t id) {
+    return a.receives->post(id, memory.at(0), 64, memory.region().local_key);
+  };
+  REQUIRE(post_as(last + 1) == Status::bad_argument);
+  REQUIRE(post_as(last) == Status::done);
 }
 
 TEST_CASE("Many queue pairs share the queues of one device", "[contract][queue]") {

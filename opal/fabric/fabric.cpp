@@ -1,4 +1,5 @@
 // What all providers share: words for completion codes.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "fabric.hpp"
 
 namespace overlap::fabric {

@@ -1,20 +1,36 @@
-// The RDMA interface that btl/ring is written against: what an MPI transport needs of a network, in the words of verbs.
+// The RDMA interface that btl/ring is written against: what an MPI transport needs of a network, in
+// the words of verbs.
 //
-// Providers: verbs/ (libibverbs and librdmacm), soft/ (a software RDMA device with a modelled wire). All keep the rules below; the
-// contract test (contract_test.cpp, contract_data_test.cpp) holds each of them to the same cases.
+// Providers: verbs/ (libibverbs and librdmacm), soft/ (a software RDMA device with a modelled
+// wire). All keep the rules below; the contract test (contract_test.cpp, contract_data_test.cpp)
+// holds each of them to the same cases.
 //
 // Rules
-//   Order      Work requests of one queue pair are executed in the order of posting, and a write's bytes arrive before those of the
-//              next. Within one write the last byte arrives last where Capabilities::last_byte_last says so.
-//   Fence      A work request with `fenced` starts after every earlier read and atomic of its queue pair has ended.
-//   Signal     Only `signalled` work requests make a completion, in order; each also stands for all unsignalled ones before it. A
-//              work request that fails makes one in any case, and so do all that are posted behind it (flushed).
-//   Queue      The poster counts: not more than send_queue_entries requests may be without completion (or without a later one's).
-//              A provider that notices says retry_queue_full; a real adapter may just lose them.
-//   Receive    Sends and writes with immediate take one entry of the receive queue of their queue pair, in order. When there is none,
-//              the sender tries again (receiver not ready), for ever by default.
-//   Failure    A queue pair whose peer is gone reports Event::peer_lost once, with the reason in words, and flushes its requests.
-//   Threads    One thread at a time calls into a Device and everything made from it.
+//   Order       Work requests of one queue pair are executed in the order of posting, and a write's
+//               bytes arrive before those of the next. Within one write the last byte arrives last
+//               where QueuePair::write_order() says so.
+//   Fence       A work request with `fenced` starts after every earlier read and atomic of its
+//               queue pair has ended.
+//   Signal      Only `signalled` work requests make a completion, in order; each also stands for
+//               all unsignalled ones before it. A work request that fails makes one in any case,
+//               and so do all that are posted behind it (flushed).
+//   Queue       The poster counts: not more than send_queue_entries requests may be without
+//               completion (or without a later one's). A provider that notices says
+//               retry_queue_full; a real adapter may just lose them.
+//   Completions The poster counts them, too: a completion queue must have an entry for every work
+//               request without a polled completion, signalled or not, as each is reported when its
+//               queue pair fails, and for every receive entry that may be reported through it. A
+//               queue that overflows fails all its queue pairs (peer_lost) and loses entries.
+//   Receive     Sends and writes with immediate take one entry of the receive queue of their queue
+//               pair, in order. When there is none, the sender tries again (receiver not ready),
+//               for ever by default.
+//   Failure     A queue pair whose peer is gone reports Event::peer_lost once, with the reason in
+//               words, and flushes its requests.
+//   Teardown    When a queue pair has been destroyed, every signalled request of it stands in the
+//               completion queue, exactly once: with its outcome, or flushed. Each receive entry
+//               that an unfinished message had taken comes back flushed. Nothing comes later.
+//   Threads     One thread at a time calls into a Device and everything made from it.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <array>
@@ -36,7 +52,8 @@ enum class Status : std::uint8_t {
   broken,            ///< the queue pair or the device has failed
 };
 
-/// Failure of a call that makes something. what() is one sentence for users: what failed, why, what to change.
+/// Failure of a call that makes something. what() is one sentence for users: what failed, why, what
+/// to change.
 class Error : public std::runtime_error {
  public:
   enum class Kind : std::uint8_t { no_device, no_permission, memory_limit, bad_option, system };
@@ -53,7 +70,8 @@ inline constexpr unsigned remote_atomic = 8;
 inline constexpr unsigned any = 15;
 }  // namespace access
 
-/// Where registered memory is shared from, when it is a mapping of a file in memory; a hint that only some providers use.
+/// Where registered memory is shared from, when it is a mapping of a file in memory; a hint that
+/// only some providers use.
 struct Backing {
   int descriptor = -1;
   std::uint64_t offset_bytes = 0;
@@ -76,9 +94,9 @@ struct Capabilities {
   std::uint32_t completion_queue_max = 0;  ///< entries
   bool atomics = false;                    ///< fetch_add and compare_swap on 8 bytes
   bool atomics_global = false;             ///< atomic against the processor's own accesses too
-  bool last_byte_last = false;             ///< see Order
-  bool receive_not_ready =
-      false;  ///< a missing receive entry delays the sender; otherwise it breaks the queue pair (iWARP)
+  bool receive_not_ready = false;  ///< a missing receive entry delays the sender; otherwise it
+                                   ///< breaks the queue pair (iWARP)
+  bool fork_safe = true;  ///< a forked child leaves the registered memory of its parent alone
   std::uint32_t bandwidth_mbytes_s = 0;  ///< for ranking
   std::uint32_t latency_us = 0;          ///< for ranking
   std::string name;                      ///< device and port, for messages
@@ -106,7 +124,7 @@ inline constexpr std::size_t gather_limit = 3;  // header, payload, tail flag (P
 
 /// One entry of a send queue (ibv_send_wr).
 struct WorkRequest {
-  std::uint64_t id = 0;  ///< comes back in the completion
+  std::uint64_t id = 0;  ///< comes back in the completion; several requests may have the same
   Opcode opcode = Opcode::send;
   std::uint8_t gather_count = 0;
   bool signalled = false;
@@ -151,7 +169,8 @@ struct Completion {
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
-  /// Take what has completed. @returns  entries filled, 0 for none  @errors none: a failed device gives flushed completions
+  /// Take what has completed. @returns  entries filled, 0 for none  @errors none: a failed device
+  /// gives flushed completions
   [[nodiscard]] virtual std::size_t poll(std::span<Completion> out) noexcept = 0;
 };
 
@@ -159,18 +178,36 @@ class CompletionQueue {
 class ReceiveQueue {
  public:
   virtual ~ReceiveQueue() = default;
+  /// @param id  in [0, 2^63)
   /// @errors  retry_queue_full | bad_argument | broken
   [[nodiscard]] virtual Status post(std::uint64_t id, void* address, std::uint32_t bytes,
                                     std::uint32_t local_key) noexcept = 0;
 };
 
-/// A reliable connection to one queue pair of a peer. Destroying it closes the connection; the peer then sees peer_lost.
+/// Does the last byte of a write into this process's memory become visible last?
+enum class LastByte : std::uint8_t {
+  last,          ///< guaranteed by the device
+  assumed_last,  ///< not guaranteed, but known of this vendor's adapters within one packet
+  unknown,
+};
+
+/// How the peer's writes through a connection arrive here.
+struct WriteOrder {
+  LastByte last_byte = LastByte::unknown;
+  std::uint32_t packet_bytes = 0;  ///< of one packet on the wire
+};
+
+/// A reliable connection to one queue pair of a peer. Destroying it closes the connection (see
+/// Teardown); the peer then sees peer_lost.
 class QueuePair {
  public:
   virtual ~QueuePair() = default;
   /// Append one request to the send queue; legal once Event::established was reported.
   /// @errors  retry_queue_full | bad_argument | broken
   [[nodiscard]] virtual Status post(const WorkRequest& request) noexcept = 0;
+  /// Of the established connection: the path and the peer matter, not the device alone. May be a
+  /// system call.
+  [[nodiscard]] virtual WriteOrder write_order() const noexcept = 0;
   /// Unique in this process for the life of the device, never 0.
   [[nodiscard]] virtual std::uint32_t number() const noexcept = 0;
 };
@@ -179,6 +216,8 @@ struct QueuePairOptions {
   CompletionQueue* completions = nullptr;  ///< of sends and receives
   ReceiveQueue* receives = nullptr;
   std::uint32_t send_queue_entries = 128;
+  unsigned remote_rights = access::any;  ///< what the peer may do at all; memory regions may allow
+                                         ///< less
 };
 
 inline constexpr std::size_t address_max_bytes = 128;
@@ -218,10 +257,14 @@ class Device {
   virtual ~Device() = default;
   [[nodiscard]] virtual const Capabilities& capabilities() const noexcept = 0;
   [[nodiscard]] virtual Address address() const = 0;
+  /// Can there be a way to a peer? What no connection request has to find out: other kinds of
+  /// network, other InfiniBand subnets, other software devices.
+  [[nodiscard]] virtual bool may_reach(const Address& peer) const noexcept = 0;
 
   /// Make memory known to the device; its pages stay in place until deregister().
   /// @param rights  access::* or'ed
-  /// @errors  refused (errno: ENOMEM is the memlock limit or memory itself, EFAULT an address that is not mapped)
+  /// @errors  refused (errno: ENOMEM is the memlock limit or memory itself, EFAULT an address that
+  /// is not mapped)
   [[nodiscard]] virtual Status register_memory(void* address, std::size_t bytes, unsigned rights,
                                                const Backing& backing,
                                                MemoryRegion& region) noexcept = 0;
@@ -237,22 +280,26 @@ class Device {
   /// Begin to connect a fresh queue pair; the outcome is an event. @errors broken | bad_argument
   [[nodiscard]] virtual Status connect(QueuePair& queue_pair, const Address& peer,
                                        const PrivateData& data) noexcept = 0;
-  /// Answer a connect_request with a fresh queue pair; `established` follows. Each request is answered once. @errors the same
+  /// Answer a connect_request with a fresh queue pair; `established` follows. Each request is
+  /// answered once. @errors the same
   [[nodiscard]] virtual Status accept(std::uint64_t request, QueuePair& queue_pair) noexcept = 0;
   virtual void reject(std::uint64_t request) noexcept = 0;
 
-  /// Take the next event of a connection. A system call for some providers: not for every progress call.
+  /// Take the next event of a connection. A system call for some providers: not for every progress
+  /// call.
   /// @returns  false when there is none
   [[nodiscard]] virtual bool poll_event(Event& event) = 0;
 };
 
-// --- Providers -----------------------------------------------------------------------------------------------------------
+// --- Providers -------------------------------------------------------------------------
 
 struct VerbsOptions {
   std::string device;           ///< "" takes the first with an active port; "mlx5_0" or "mlx5_0:1"
   std::int32_t gid_index = -1;  ///< -1 lets librdmacm choose
-  std::uint32_t mtu_bytes = 0;  ///< 0 takes the port's; 256 to 4096
-  std::uint32_t timeout_exponent = 14;  ///< local ACK timeout 4.096 us * 2^n
+  std::int32_t service_level = -1;      ///< 0 to 15, -1: as the subnet manager or the host says
+  std::int32_t traffic_class = -1;      ///< 0 to 255 in the global header, -1: the host's
+  std::uint32_t mtu_bytes = 0;          ///< 0 takes the port's; 256 to 4096
+  std::uint32_t timeout_exponent = 18;  ///< local ACK timeout 4.096 us * 2^n
   std::uint32_t retry_count = 7;
   std::uint32_t rnr_retry_count = 7;  ///< 7 is for ever
   std::uint32_t rnr_timer = 12;       ///< InfiniBand's code of the delay, 12 is 0.64 ms
@@ -269,6 +316,12 @@ struct SoftOptions {
   std::uint64_t message_ns =
       200;                 ///< the link is busy this long for each message besides its bytes
   std::uint32_t node = 0;  ///< processes with the same number share one link
+  std::uint64_t answer_timeout_ms =
+      8590;  ///< transport retries end when nothing was answered for so long
+  std::uint64_t receive_retry_ns =
+      640'000;  ///< between two tries for one of this process's receive entries
+  std::uint32_t receive_retry_count = 7;     ///< 7 is for ever
+  std::uint32_t device_timeout_ms = 60'000;  ///< for the device process's answer to a call
   std::string
       domain;  ///< names the device process: processes with the same domain (and user) share one
   std::string program;  ///< path of the device's program; "" looks beside the library
@@ -277,8 +330,9 @@ struct SoftOptions {
 /// Was the provider built in?
 [[nodiscard]] bool have_verbs() noexcept;
 
-/// Is there a device that open_verbs would open? Says why not in `why`. Never throws.
-[[nodiscard]] bool find_verbs(const VerbsOptions& options, std::string& why) noexcept;
+/// Open the device that open_verbs would open. @returns  nullptr: there is none, `why` says why not
+/// @throws Error: memory_limit, system, when there is one and it cannot be used
+[[nodiscard]] std::unique_ptr<Device> try_open_verbs(const VerbsOptions& options, std::string& why);
 
 /// @throws Error: no_device, no_permission, memory_limit, bad_option, system
 [[nodiscard]] std::unique_ptr<Device> open_verbs(const VerbsOptions& options);

@@ -1,5 +1,6 @@
 # What the built libraries show: a component its mca_*_component and nothing else, the common library the namespace overlap.
 # Components load into the global symbol scope. Needs BUILD, NM, CXXFILT.
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 cd "$BUILD" || exit 99
 faults=0

@@ -1,4 +1,5 @@
 # Does every header that needs no Open MPI compile on its own? Needs SOURCE, BUILD, CXX, CXXFLAGS.
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 cd "$SOURCE" || exit 99
 faults=0

@@ -1,5 +1,7 @@
-# Who includes what: protocol/ only the C++ standard library and itself; glue and common Open MPI through openmpi.hpp only; and
-# only openmpi.hpp asks for Open MPI's version. Needs SOURCE.
+# Who includes what: protocol/ only the C++ standard library and itself; glue and common Open MPI through the two openmpi.hpp only,
+# the one for its lower layer (opal/) and the one that adds the upper (ompi/); only these ask for Open MPI's version; and opal/ includes
+# nothing of ompi/. Needs SOURCE.
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 cd "$SOURCE" || exit 99
 faults=0
@@ -21,6 +23,11 @@ ours() {
     [ -f "$1" ] || [ -f "$(dirname "$2")/$1" ]
 }
 
+lower_door=opal/mca/common/overlap/openmpi.hpp
+upper_door=ompi/mca/common/overlap/openmpi.hpp
+# door FILE: is it one of the two?
+door() { [ "$1" = $lower_door ] || [ "$1" = $upper_door ]; }
+
 files=$(find ompi opal -name '*.hpp' -o -name '*.cpp' -o -name '*.def' | grep -v '^opal/mca/common/overlap/openmpi/' | sort)
 scanned=0
 for file in $files; do
@@ -35,6 +42,10 @@ for file in $files; do
     includes=$(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*\([<"]\)\([^>"]*\)[>"].*/\1 \2/;T;=;p' "$file" | paste -d' ' - -)
     while read -r line kind name; do
         [ -n "$line" ] || continue
+        case $file:$name in
+            opal/*:ompi/* | opal/*:ompi_config.h | opal/*:mpi.h | opal/*:mpi-ext.h)
+                complain "$file" "$line" "code below MPI may not include \"$name\"" ;;
+        esac
         case $room$kind in
             protocol'<')
                 echo "$name" | grep -Eqx "$standard" || complain "$file" "$line" "protocol code may not include <$name>" ;;
@@ -46,17 +57,17 @@ for file in $files; do
             *'<')
                 case $name in
                     mpi.h | mpi-ext.h | ompi/* | opal/* | orte/* | ompi_config.h | opal_config.h)
-                        [ "$file" = opal/mca/common/overlap/openmpi.hpp ] ||
+                        door "$file" ||
                             complain "$file" "$line" "Open MPI comes through openmpi.hpp only, not <$name>" ;;
                 esac ;;
             *'"')
-                [ "$file" = opal/mca/common/overlap/openmpi.hpp ] || ours "$name" "$file" ||
+                door "$file" || ours "$name" "$file" ||
                     complain "$file" "$line" "\"$name\" is not of this tree; Open MPI comes through openmpi.hpp only" ;;
         esac
     done <<EOF
 $includes
 EOF
-    if [ "$file" != opal/mca/common/overlap/openmpi.hpp ]; then
+    if ! door "$file"; then
         for line in $(grep -nE '^[[:space:]]*#[[:space:]]*(el)?if.*(OMPI|OPAL)_(MAJOR_|MINOR_|RELEASE_)?VERSION' "$file" | cut -d: -f1); do
             complain "$file" "$line" "only openmpi.hpp asks for Open MPI's version"
         done

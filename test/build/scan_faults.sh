@@ -1,4 +1,5 @@
 # Can the scans fail? Plant one fault at a time in a small tree and look. Needs what the scans need.
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 here=$SOURCE/test/build
 work=$(mktemp -d) || exit 99
@@ -17,8 +18,10 @@ expect() {
 
 glue=ompi/mca/pml/example
 mkdir -p "$work/$glue/protocol" "$work/opal/mca/common/overlap" "$work/$glue/.libs"
-echo '#include "ompi_config.h"' >"$work/opal/mca/common/overlap/openmpi.hpp"
+mkdir -p "$work/ompi/mca/common/overlap"
+echo '#include "ompi_config.h"' >"$work/ompi/mca/common/overlap/openmpi.hpp"
 tree() {
+    echo '#include "opal_config.h"' >"$work/opal/mca/common/overlap/openmpi.hpp"
     printf '#include <vector>\n#include "ompi/mca/pml/example/protocol/queue.hpp"\n' >"$work/$glue/protocol/queue.cpp"
     printf '#pragma once\n#include <cstdint>\nstruct Queue { std::uint32_t head; };\n' >"$work/$glue/protocol/queue.hpp"
     printf '#include "opal/mca/common/overlap/openmpi.hpp"\n#include <unistd.h>\n' >"$work/$glue/glue.cpp"
@@ -36,11 +39,55 @@ for fault in '#include "ompi/mca/pml/pml.h"' '#include <mpi.h>' '#if OMPI_MAJOR_
     echo "$fault" >>"$work/$glue/glue.cpp"
     expect fails include_scan.sh "'$fault' in glue"
 done
+for fault in '#include "ompi_config.h"' '#include "mpi.h"' '#include "ompi/mca/pml/pml.h"' '#include "ompi/mca/common/overlap/openmpi.hpp"'; do
+    tree
+    echo "$fault" >>"$work/opal/mca/common/overlap/openmpi.hpp"
+    expect fails include_scan.sh "'$fault' below MPI"
+done
 
 tree
 expect passes header_scan.sh "a clean tree"
 sed -i '/cstdint/d' "$work/$glue/protocol/queue.hpp"
 expect fails header_scan.sh "a header without its own include"
+
+# The layout: a file that clang-format would change. Skipped where format_scan.sh is.
+printf 'int  a ;\n' >"$work/$glue/protocol/layout.hpp"
+mkdir -p "$work/test" "$work/examples"
+cp "$SOURCE/.clang-format" "$work/"
+if SOURCE=$SOURCE sh "$here/format_scan.sh" >/dev/null 2>&1; then
+    expect fails format_scan.sh "a file that is not laid out"
+    rm "$work/$glue/protocol/layout.hpp" "$work/$glue/protocol/queue.hpp" "$work/$glue/protocol/queue.cpp" "$work/$glue/glue.cpp"
+    printf 'int a;\n' >"$work/$glue/protocol/layout.hpp"
+    expect passes format_scan.sh "a clean file"
+    tree
+fi
+rm -f "$work/$glue/protocol/layout.hpp"
+
+# What is cited must exist: requirements, files, links.
+mkdir -p "$work/docs"
+cited() {
+    tree
+    printf '# Requirements\n\n| number | requirement |\n|---|---|\n| P1.6 | acknowledgements |\n' >"$work/docs/requirements.md"
+    printf 'See [the list](requirements.md) and `queue.hpp`.\n' >"$work/docs/notes.md"
+    printf '/// Source: P1.6, docs/notes.md, queue.hpp.\n' >>"$work/$glue/protocol/queue.cpp"
+}
+cited
+expect passes reference_scan.sh "a clean tree"
+for fault in '// (P1.60)' '// see docs/absent.md' '// as in absent.hpp' '// as in protocol/absent.cpp'; do
+    cited
+    echo "$fault" >>"$work/$glue/glue.cpp"
+    expect fails reference_scan.sh "'$fault' in a source"
+done
+for fault in '[gone](absent.txt)' 'It is P2.1 that asks for it.'; do
+    cited
+    echo "$fault" >>"$work/docs/notes.md"
+    expect fails reference_scan.sh "'$fault' in a document"
+done
+cited
+rm "$work/docs/requirements.md"
+expect fails reference_scan.sh "no list of requirements"
+rm -rf "$work/docs"
+tree
 
 library() {
     echo "$1" | $CXX $CXXFLAGS -fvisibility=default -shared -fPIC -x c++ -o "$work/$glue/.libs/$2" - || exit 99

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Is the installation right? Needs OVERLAP_BUILD (a build) and OVERLAP_PREFIX (its private installation).
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 source_folder=$(cd "$(dirname "$0")/../.." && pwd)
 build=${OVERLAP_BUILD:?a build folder}
@@ -66,12 +67,86 @@ not_asked_for() {
 }
 try "not asked for, it is not chosen" not_asked_for
 
+# The site's file as it is, with what the README tells a site to append. Debian's ends without a newline.
+site_file() { # LINE
+    conf=$("$ompi_info" --parsable --path sysconfdir | sed -n 's/^path:sysconfdir://p')/openmpi-mca-params.conf
+    rm -f "$work/params.conf"
+    [ ! -f "$conf" ] || cp "$conf" "$work/params.conf"
+    printf '\n%s\n' "$1" >>"$work/params.conf"
+}
+# chosen PML MPIRUN-ARGUMENTS...: do both ranks run on it? The way that docs/troubleshooting.md names.
+chosen() {
+    pml=$1
+    shift
+    OMPI_MCA_mca_base_param_files=$work/params.conf run --mca pml_base_verbose 10 "$@" "$work/hello" >"$work/said" 2>&1 || { cat "$work/said"; return 1; }
+    grep 'component .* selected' "$work/said"
+    [ "$(grep -c "component $pml selected" "$work/said")" = 2 ]
+}
+site_default() { site_file "pml = speculative" && chosen speculative; }
+try "a site makes it the default with pml = speculative" site_default
+try "a user goes back with --mca pml ob1" chosen ob1 --mca pml ob1
+priority_alone() { site_file "pml_speculative_priority = 100" && ! chosen speculative && grep -q 'component .* selected' "$work/said"; }
+try "a priority alone selects nothing" priority_alone
+
 help_text() {
     run --mca pml speculative --mca pml_speculative_priority 1000000 "$work/hello" >"$work/said" 2>&1
     cat "$work/said"
     grep -q 'pml_speculative_priority' "$work/said" && ! grep -qiE 'Sorry! You were supposed|unable to open the file|not found in the file' "$work/said"
 }
 try "help texts are found in the private tree" help_text
+
+# The table goes to stderr and shows zeros.
+stats() {
+    run --mca pml speculative --mca pml_speculative_stats 1 "$work/hello" >"$work/output_of_program" 2>"$work/said" || return 1
+    cat "$work/output_of_program" "$work/said"
+    [ ! -s "$work/output_of_program" ] && grep -qE '^rtr_sent +0 ' "$work/said"
+}
+try "the counters go to stderr" stats
+# What messages do and what was gained goes to stderr, without a table of counters.
+explain() {
+    run --mca pml speculative --mca pml_speculative_explain 1 "$work/hello" >"$work/output_of_program" 2>"$work/said" || return 1
+    cat "$work/output_of_program" "$work/said"
+    [ ! -s "$work/output_of_program" ] && ! grep -q '^rtr_sent' "$work/said" &&
+        grep -q 'messages from rank 0 to rank 1 on ' "$work/said" && grep -q 'messages from rank 1 to rank 0 on ' "$work/said" &&
+        [ "$(grep -c '^pml/speculative: No message was larger than the eager limit' "$work/said")" = 1 ]
+}
+try "the paths of messages and their gain go to stderr" explain
+# BTLs | words of a line that the table of rank 0 must have, for each BTL; :: separates them
+paths() {
+    while IFS='|' read -r arguments lines; do
+        # shellcheck disable=SC2086
+        run --mca pml speculative --mca pml_speculative_explain 1 $arguments "$work/hello" >"$work/said" 2>&1 </dev/null || { cat "$work/said"; return 1; }
+        cat "$work/said"
+        printf '%s\n' "$lines" | awk '{ gsub(/ *:: */, "\n"); print }' | while read -r line; do
+            grep -qE "$line" "$work/said" || { echo "no line: $line"; exit 1; }
+        done || return 1
+    done <<'END'
+--mca btl self,vader|^  0 \.\. [0-9]+ +inject +vader +the BTL copies :: ^  [0-9]+ \.\. +RTS, get +vader +no RTRs: shared memory
+--mca btl self,vader --mca pml_speculative_shared_memory always|^  [0-9]+ \.\. +RTR, put +vader +the receive was posted first :: ^  [0-9]+ \.\. +RTS, get +vader
+--mca btl self,tcp --mca btl_tcp_if_include lo|^  0 \.\. [0-9]+ +copy +tcp :: ^  [0-9]+ \.\. +RTR, fragments +tcp :: ^  [0-9]+ \.\. +RTS, put +tcp
+--mca btl self,tcp --mca btl_tcp_if_include lo --mca pml_speculative_cancel sender|^  [0-9]+ \.\. +RTR, put +tcp
+--mca btl self,tcp --mca btl_tcp_if_include lo --mca pml_speculative_speculation 0|RTS, put +tcp +no RTRs: pml_speculative_speculation is false
+--mca btl self,ring --mca btl_ring_fabric soft|inject +ring +.*where it refuses: zero-copy :: ^  [0-9]+ \.\. +RTR, put +ring :: ^  [0-9]+ \.\. +RTS, get +ring
+END
+}
+try "each BTL's paths are named with their reasons" paths
+elsewhere() {
+    for tunable in stats explain; do
+        run --mca pml_speculative_$tunable 1 "$work/hello" >"$work/said" 2>&1 || return 1
+        cat "$work/said"
+        [ "$(grep -c 'Add --mca pml speculative' "$work/said")" = 1 ] || return 1
+    done
+}
+try "what is asked for on another PML is answered" elsewhere
+
+unreachable() {
+    run --mca pml speculative --mca btl self "$work/hello" >"$work/said" 2>&1 && { echo "the program ran"; return 1; }
+    cat "$work/said"
+    [ "$(grep -c 'no BTL that connects two processes' "$work/said")" = 1 ] &&
+        grep -qE '^  From:  rank [01] on [^ ]+' "$work/said" && grep -qE '^  To:    rank [01] on [^ ]+' "$work/said" &&
+        grep -qE '^  BTLs:  self$' "$work/said" && grep -q 'Add a BTL that connects them to --mca btl' "$work/said"
+}
+try "a process that cannot be reached is named with its host and the remedy" unreachable
 
 wrong_version() {
     cp -r "$prefix/lib/openmpi" "$work/wrong" || return 1
@@ -86,11 +161,25 @@ wrong_version() {
 }
 try "another version of Open MPI is refused with both versions named" wrong_version
 
+# Open MPI 4.1 and 5.0 know no second choice: where the component declines, the job ends with its sentence, and ob1 has to be named.
+declined() {
+    for line in "pml = speculative" "pml = speculative,ob1"; do
+        site_file "$line"
+        (export LD_LIBRARY_PATH="$work/wrong" OMPI_MCA_mca_base_component_path="$work/wrong:SYSTEM_DEFAULT:USER_DEFAULT"
+         OMPI_MCA_mca_base_param_files=$work/params.conf run "$work/hello" >"$work/said" 2>&1) && { echo "the program ran with $line"; return 1; }
+        cat "$work/said"
+        grep -q 'pml/speculative is not used' "$work/said" && grep -q 'PML speculative.* cannot be selected' "$work/said" || return 1
+    done
+    (export LD_LIBRARY_PATH="$work/wrong" OMPI_MCA_mca_base_component_path="$work/wrong:SYSTEM_DEFAULT:USER_DEFAULT"
+     chosen ob1 --mca pml ob1)
+}
+try "where a site's default declines, the job says so and --mca pml ob1 runs" declined
+
 uninstall() {
     make -C "$build" install DESTDIR="$work/root" || return 1
     [ -f "$work/root$prefix/env.sh" ] && [ -f "$work/root$prefix/share/modulefiles/overlap" ] || return 1
     make -C "$build" uninstall DESTDIR="$work/root" || return 1
-    left=$(find "$work/root" ! -type d)
+    left=$(find "$work/root" ! -type d; find "$work/root$prefix" 2>/dev/null)
     echo "left: $left"
     [ -z "$left" ]
 }

@@ -1,4 +1,6 @@
-// Field: MPI_Abort in the middle of traffic, or a peer that is killed: run.sh checks that the job ends at once and leaves nothing behind.
+// Field: MPI_Abort in the middle of traffic, or a peer that is killed: run.sh checks that the job
+// ends at once and leaves nothing behind.
+// SPDX-License-Identifier: BSD-3-Clause
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 

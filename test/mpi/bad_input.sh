@@ -4,6 +4,7 @@
 #
 #   OVERLAP_BUILD   a build folder; programs and logs go to bad_input/ in it
 #   OVERLAP_PREFIX  a private installation with env.sh
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=${OVERLAP_PREFIX:?a private installation}

@@ -1,4 +1,6 @@
-// Field: communicators that come and go, intercommunicators, dynamic processes, collectives and one-sided calls above this PML.
+// Field: communicators that come and go, intercommunicators, dynamic processes, collectives and
+// one-sided calls above this PML.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_test.hpp"
 
 #include <cstdlib>
@@ -9,7 +11,8 @@ namespace {
 
 constexpr int bytes = 100000;
 
-/// A large message from everybody to the next rank, received early; the same tag in every communicator.
+/// A large message from everybody to the next rank, received early; the same tag in every
+/// communicator.
 void ring(MPI_Comm comm, std::uint64_t seed) {
   int me = 0, ranks = 0;
   MPI_Comm_rank(comm, &me);

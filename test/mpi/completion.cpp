@@ -1,4 +1,6 @@
-// P1.8, P1.10: receives larger than their message, truncation; completion in every form; requests freed while they are active.
+// P1.8, P1.10: receives larger than their message, truncation; completion in every form; requests
+// freed while they are active.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_test.hpp"
 
 #include <algorithm>
@@ -10,7 +12,8 @@ namespace {
 
 constexpr int large = 1 << 20;
 
-/// Send sizes[i] as message i of one envelope; all receives have 1 MiB and are posted before, or one by one.
+/// Send sizes[i] as message i of one envelope; all receives have 1 MiB and are posted before, or
+/// one by one.
 void mixed_run(const std::vector<std::size_t>& sizes, int tag, std::uint64_t seed, bool preposted,
                bool blocking_sends) {
   const int n = static_cast<int>(sizes.size());
@@ -191,8 +194,9 @@ TEST_CASE("Field: active requests that are freed complete all the same") {
       MPI_Isend(out.data(), static_cast<int>(n), MPI_BYTE, partner(), 3, MPI_COMM_WORLD, &request);
       MPI_Request_free(&request);
       if (round % 2 == 0) {
-        // no request to ask: the bytes tell (it is the only way that MPI leaves). Each is read once: memcmp reads a byte that
-        // differs again and says "equal" when it has arrived meanwhile.
+        // no request to ask: the bytes tell (it is the only way that MPI leaves). Each is read
+        // once: memcmp reads a byte that differs again and says "equal" when it has arrived
+        // meanwhile.
         const Bytes expected = pattern(n, partner() * 100 + round);
         const volatile unsigned char* arriving = in.data();
         const double limit = MPI_Wtime() + 20;

@@ -1,4 +1,6 @@
-// Field: every datatype: strided, indexed, struct, resized and subarray, small and large, a different one on each side.
+// Field: every datatype: strided, indexed, struct, resized and subarray, small and large, a
+// different one on each side.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_test.hpp"
 
 using namespace overlap::test;

@@ -1,4 +1,5 @@
 // Exchange messages small and large for so many seconds: something to disturb from outside.
+// SPDX-License-Identifier: BSD-3-Clause
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 

@@ -1,4 +1,5 @@
 // P1.5, P1.6, P1.7: which message lands in which receive: wildcards, order, probes, many tags.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_test.hpp"
 
 #include <algorithm>
@@ -32,7 +33,8 @@ TEST_CASE("P1.7 exact receives behind wildcards, large messages, posted before")
         Bytes data;
       };
       std::vector<Receive> receives;
-      // each source sends its tag 2 first: they take the receives with any tag, and tag 1 those from anyone
+      // each source sends its tag 2 first: they take the receives with any tag, and tag 1 those
+      // from anyone
       for (int i = 0; i < 4; ++i) {
         for (int s = 1; s <= others; ++s) receives.push_back({MPI_ANY_SOURCE, 1, empty(300000)});
         for (int s = 1; s <= others; ++s) receives.push_back({s, MPI_ANY_TAG, empty(300000)});
@@ -59,7 +61,8 @@ TEST_CASE("P1.7 exact receives behind wildcards, large messages, posted before")
           if (receives[index].tag != MPI_ANY_TAG) CHECK(status.MPI_TAG == receives[index].tag);
         }
       }
-      // message k of (source, tag) is in the k-th receive, in order of posting, that took one of them
+      // message k of (source, tag) is in the k-th receive, in order of posting, that took one of
+      // them
       for (std::size_t i = 0; i < wanted; ++i) {
         const int source = statuses[i].MPI_SOURCE, tag = statuses[i].MPI_TAG;
         const int k = next[2 * source + (tag - 1)]++;

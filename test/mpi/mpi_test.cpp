@@ -1,4 +1,6 @@
-// Main of the MPI test programs: every rank runs the same test cases in the same order; one failure on one rank fails the job.
+// Main of the MPI test programs: every rank runs the same test cases in the same order; one failure
+// on one rank fails the job.
+// SPDX-License-Identifier: BSD-3-Clause
 #define CATCH_CONFIG_RUNNER
 #include "mpi_test.hpp"
 

@@ -1,9 +1,12 @@
-// What the MPI test programs share: ranks, patterns that are checked byte by byte, deadlines. Public MPI only.
+// What the MPI test programs share: ranks, patterns that are checked byte by byte, deadlines.
+// Public MPI only.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +56,18 @@ void compute(std::chrono::microseconds time);
 
 /// Make progress without completing anything.
 void poke(std::chrono::microseconds time);
+
+/// Make progress until `reached` answers true.
+/// @returns  false when that did not happen within 30 seconds
+template <class Condition>
+bool poke_until(Condition&& reached) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!reached()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    poke(std::chrono::microseconds(100));
+  }
+  return true;
+}
 
 /// Number from the environment, `otherwise` when it is not set.
 long setting(const char* name, long otherwise);

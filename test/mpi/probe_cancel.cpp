@@ -1,4 +1,6 @@
-// Field: probes and matched probes that take messages out of order; receives that are cancelled while their buffer is known to the sender.
+// Field: probes and matched probes that take messages out of order; receives that are cancelled
+// while their buffer is known to the sender.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_test.hpp"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// P1, Field: every point-to-point call and mode; P1.1 to P1.3 with sizes around the limits, early and late receives.
+// P1, Field: every point-to-point call and mode; P1.1 to P1.3 with sizes around the limits, early
+// and late receives.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_test.hpp"
 
 using namespace overlap::test;

@@ -1,4 +1,6 @@
-// Random traffic against a reference: content and order per (source, tag). OVERLAP_TEST_SECONDS and OVERLAP_TEST_SEED choose length and seed.
+// Random traffic against a reference: content and order per (source, tag). OVERLAP_TEST_SECONDS and
+// OVERLAP_TEST_SEED choose length and seed.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_test.hpp"
 
 #include <cstdio>
@@ -47,7 +49,8 @@ Round draw(std::uint64_t seed) {
   return round;
 }
 
-/// What one receive must get: the reference matcher for receives that are posted in the order of the messages of their source.
+/// What one receive must get: the reference matcher for receives that are posted in the order of
+/// the messages of their source.
 struct Receive {
   std::size_t message;
   Bytes data;

@@ -1,4 +1,6 @@
-// P2.6: more peers than a polling set holds, and all of them leave at once. The exit status of the job is part of the test.
+// P2.6: more peers than a polling set holds, and all of them leave at once. The exit status of the
+// job is part of the test.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_test.hpp"
 
 using namespace overlap::test;

@@ -4,6 +4,7 @@
 #   OVERLAP_BUILD    where the programs are built (in test-mpi)
 #   OVERLAP_PREFIX   a private installation (with env.sh)
 #   PML=ob1          run on another PML: what is only true for this one is left out
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${OVERLAP_BUILD:?a build folder}/test-mpi
@@ -19,6 +20,8 @@ mkdir -p "$TMPDIR"
 # Spawned processes inherit the environment, not the command line.
 export OMPI_MCA_pml="$pml" OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 export OMPI_MCA_btl_vader_backing_directory="$shared_memory"
+# Speculation over shared memory too, where it is off by default; the default command line is tested below.
+export OMPI_MCA_pml_speculative_shared_memory=always
 trap 'rm -rf "$shared_memory"' EXIT
 
 pass() { echo "PASS mpi: $*"; }
@@ -32,50 +35,77 @@ result() {
     tail -n 25 "$3" >&2
 }
 
-# run NAME LIMIT_S RANKS BTL COMMAND...
+# run NAME LIMIT_S RANKS BTL COMMAND...   BTL "": the default
 run() {
     name=$1 limit_s=$2 ranks=$3 btl=$4
     shift 4
     log=$build/$(echo "$name" | tr ' ,=/' '____').log
-    timeout -k 5 "$limit_s" mpirun -n "$ranks" --mca btl "$btl" "$@" >"$log" 2>&1 </dev/null
+    timeout -k 5 "$limit_s" mpirun -n "$ranks" ${btl:+--mca btl "$btl"} "$@" >"$log" 2>&1 </dev/null
     result "$name" $? "$log"
 }
 
 . "$here/build.sh"
 has() { [ -x "$build/$1" ] && [ -f "$here/$1.cpp" ]; }
 
-for btl in vader,self tcp,self; do
-    for ranks in 2 4; do
-        for program in $programs; do
-            case $program in abort | forever | ring_*) continue ;; esac
-            btls=$btl
-            case $program in
-                speculation | chained) [ $ranks = 2 ] || continue ;;
-                # vader does not reach the processes of another job
-                comms) [ $btl = tcp,self ] || btls=vader,tcp,self ;;
-            esac
-            OVERLAP_TEST_SECONDS=3 run "$program $btls np $ranks" 60 $ranks $btls "$build/$program"
+# Programs that have rows of their own, or no place in a matrix.
+general=
+for program in $programs; do
+    case $program in
+        abort | cancel_local | chained | comms | forever | idle_calls | onesided | speculation | ring_*) ;;
+        *) general="$general $program" ;;
+    esac
+done
+settings="pt2pt completion probe_cancel random speculation"
+
+# matrix: rows "what | numbers of ranks | BTLs, - for mpirun's own choice | programs | seconds | arguments of mpirun" from the input.
+matrix() {
+    while IFS='|' read -r what numbers lists names seconds arguments; do
+        what=$(echo $what) seconds=$(echo $seconds)  # without the blanks of the table
+        case $what in '#'*) continue ;; esac
+        names=$(eval "echo $names")
+        for ranks in $numbers; do
+            for list in $lists; do
+                for program in $names; do
+                    has "$program" || continue
+                    btl=$list
+                    [ "$list" != - ] || btl=
+                    # shellcheck disable=SC2086
+                    OVERLAP_TEST_SECONDS=$seconds run "$program${btl:+ $btl} np $ranks${what:+, $what}" 90 "$ranks" "$btl" $arguments "$build/$program"
+                done
+            done
         done
     done
-    for ranks in 1 3 8; do
-        ! has random || OVERLAP_TEST_SECONDS=1 run "random $btl np $ranks" 60 $ranks $btl "$build/random"
-    done
-done
-! has pt2pt || run "pt2pt self sends np 1" 60 1 vader,self "$build/pt2pt" "[short]"
-
-# Other settings of the component; on another PML the names mean nothing.
-variant() { # NAME MCA_PARAMETER VALUE
-    for program in pt2pt completion probe_cancel random speculation; do
-        ! has $program || OVERLAP_TEST_SECONDS=1 run "$program vader,self np 2, $1" 90 2 vader,self --mca "$2" "$3" "$build/$program"
-    done
 }
-if [ "$pml" = speculative ]; then
-    variant "no speculation" pml_speculative_speculation 0
-    variant "eager_flag" pml_speculative_hazard_control eager_flag
-    variant "no adaptation" pml_speculative_adaptation 0
-    variant "eager_limit 64" pml_speculative_eager_limit 64
-fi
-variant "no single copy" btl_vader_single_copy_mechanism none
+
+# vader does not reach the processes of another job (comms). Default command line: what users run, no --mca btl at all. Little room: what
+# BTLs cannot take waits with its request. coll/adapt: collectives whose completion callbacks communicate under a mutex of their own. Two
+# links: large messages are striped, each share ends with a DONE of its own. osc/pt2pt, which Debian leaves out, stands on the PML alone.
+matrix <<'END'
+#                    | np    | BTLs                    | programs                                         | s | arguments
+                     | 2 4   | vader,self tcp,self     | $general                                         | 3 |
+                     | 2     | vader,self tcp,self     | speculation chained                              | 3 |
+                     | 2     | tcp,self                | cancel_local                                     | 3 |
+                     | 2 4   | vader,tcp,self tcp,self | comms                                            | 3 |
+                     | 1 3 8 | vader,self tcp,self     | random                                           | 1 |
+default command line | 2     | -                       | pt2pt completion random send_status back_pressure | 2 | --mca pml_speculative_shared_memory auto
+little room          | 2     | vader,self tcp,self     | back_pressure completion random                  | 2 | --mca btl_vader_free_list_max 16 --mca btl_tcp_free_list_max 16
+coll/adapt           | 2 3   | vader,self              | threads_flood                                    | 2 | --mca coll_adapt_priority 100
+two links            | 2     | tcp,self                | pt2pt completion random threads probe_cancel cancel_local | 2 | --mca btl_tcp_links 2
+osc/pt2pt            | 2 3   | vader,self              | onesided                                         | 2 | --mca osc pt2pt
+no single copy       | 2     | vader,self              | $settings                                        | 1 | --mca btl_vader_single_copy_mechanism none
+END
+# On another PML the names mean nothing.
+[ "$pml" != speculative ] || matrix <<'END'
+no speculation       | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_speculation 0
+eager_flag           | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_hazard_control eager_flag
+eager_flag           | 2     | tcp,self                | probe_cancel cancel_local speculation            | 1 | --mca pml_speculative_hazard_control eager_flag
+cancel by the sender | 2     | tcp,self                | probe_cancel                                     | 1 | --mca pml_speculative_cancel sender
+without RTRs         | 2     | vader,self              | speculation cancel_local                         | 1 | --mca pml_speculative_shared_memory auto
+no adaptation        | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_adaptation 0
+eager_limit 64       | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_eager_limit 64
+END
+! has pt2pt || run "pt2pt self sends np 1" 60 1 vader,self "$build/pt2pt" "[short]"
+! has idle_calls || OVERLAP_BUILD=${build%/test-mpi} PML=$pml sh "$here/system_calls.sh" || failed=1
 
 # Two simulated nodes with two ranks each: vader and tcp in one job.
 nodes=$here/../support/nodes/nodes.sh

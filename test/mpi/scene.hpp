@@ -1,4 +1,5 @@
 // Two ranks whose order of events is set outside MPI, and what the component counts meanwhile.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include "mpi_test.hpp"
@@ -28,9 +29,7 @@ inline bool is(const char* tunable, const char* value) {
   return set_to((std::string("OMPI_MCA_pml_speculative_") + tunable).c_str(), value);
 }
 
-inline bool speculative() { return !is("speculation", "0"); }
 inline bool eager_flag() { return is("hazard_control", "eager_flag"); }
-inline bool early_progress() { return !is("early_progress", "0"); }
 inline bool over_tcp() {
   const char* text = std::getenv("OMPI_MCA_btl");
   return text != nullptr && std::strstr(text, "tcp") != nullptr;
@@ -41,6 +40,10 @@ inline bool over_ring() {
 }
 /// Is a message on its way for some time after its sender has gone on?
 inline bool delayed() { return over_tcp() || over_ring(); }
+/// Over shared memory by default: the copy would only move to the sender.
+inline bool without_rtrs() { return is("shared_memory", "auto") && !over_tcp() && !over_ring(); }
+inline bool speculative() { return !is("speculation", "0") && !without_rtrs(); }
+inline bool early_progress() { return !is("early_progress", "0") && !without_rtrs(); }
 /// Can a process of this job write into another one's memory without its help?
 inline bool direct() {
   return !over_tcp() && !set_to("OMPI_MCA_btl_vader_single_copy_mechanism", "none") &&
@@ -73,6 +76,7 @@ class Steps {
   void reach(int step) {
     step_->store(step, std::memory_order_release);
   }  // S1 -> S2: everything before the step
+  [[nodiscard]] int now() const { return step_->load(std::memory_order_acquire); }
   void wait_for(int step) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (step_->load(std::memory_order_acquire) < step) {  // S2, pairs with S1

@@ -1,4 +1,6 @@
-// Field: MPI_THREAD_MULTIPLE: several threads with their own tags, small and large messages, waits, tests and probes.
+// Field: MPI_THREAD_MULTIPLE: several threads with their own tags, small and large messages, waits,
+// tests and probes.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_test.hpp"
 
 #include <atomic>

@@ -4,6 +4,7 @@
 #   OVERLAP_BUILD      a build folder; the Debian folder goes beside it, unless
 #   OVERLAP_TRIXIE     names one (made when it is not there; kept)
 # Needs root and debootstrap; about 3 minutes the first time.
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 source_folder=$(cd "$(dirname "$0")/../.." && pwd)
 debian=${OVERLAP_TRIXIE:-${OVERLAP_BUILD:?a build folder}/../trixie}
@@ -116,6 +117,21 @@ info() {
     grep -q pml_speculative_priority "$debian$tree/info"
 }
 
+# The site's file with the line that the README tells a site to append.
+site_default() {
+    { cat "$debian/etc/openmpi/openmpi-mca-params.conf"; printf '\npml = speculative\n'; } >"$debian$tree/params.conf"
+    for pml in speculative ob1; do
+        asked=
+        [ $pml = speculative ] || asked="--mca pml ob1"
+        # shellcheck disable=SC2086
+        inside timeout -k 5 60 env OMPI_MCA_mca_base_param_files=$tree/params.conf mpirun --allow-run-as-root --oversubscribe -n 2 \
+            --mca mca_base_component_path "$prefix/lib/openmpi:SYSTEM_DEFAULT:USER_DEFAULT" --mca btl self,sm --mca pml_base_verbose 10 $asked \
+            $tree/hello >"$debian$tree/said" 2>&1 || { cat "$debian$tree/said"; return 1; }
+        grep 'component .* selected' "$debian$tree/said"
+        [ "$(grep -c "component $pml selected" "$debian$tree/said")" = 2 ] || return 1
+    done
+}
+
 try "autogen.sh" inside sh -c "cd $tree/source && ./autogen.sh" &&
     try "configure" inside sh -c "cd $tree/build && $tree/source/configure --prefix=$prefix" &&
     try "make" inside sh -c "cd $tree/build && make -j2" &&
@@ -123,6 +139,7 @@ try "autogen.sh" inside sh -c "cd $tree/source && ./autogen.sh" &&
 if [ $failed = 0 ] || [ -f "$debian$tree/build/ompi/mca/pml/speculative/mca_pml_speculative.la" ]; then
     try "make install" inside sh -c "cd $tree/build && make install && mpicc -o $tree/hello $tree/hello.c" &&
         try "ompi_info lists the component" info &&
+        try "a site makes it the default with pml = speculative" site_default &&
         try "two ranks over shared memory" smoke speculative --mca btl self,sm &&
         try "two ranks over tcp" smoke speculative --mca btl self,tcp --mca btl_tcp_if_include lo &&
         try "two ranks over ring, software device" smoke speculative --mca btl self,ring --mca btl_ring_fabric soft &&

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Exchange Python objects and numpy arrays with mpi4py and verify every byte of what arrives.
 
 Rank 0 prints "ok NAME" for each case that all ranks have passed; any failure ends the job with a traceback.

@@ -5,7 +5,8 @@
 #   OVERLAP_PREFIX  a private installation with env.sh
 #   PML             the PML to run on (default: speculative); PML=ob1 shows what stock Open MPI does
 #
-# HPC Challenge and NetPIPE come from Debian, messages.py is our own (mpi4py, numpy). About a minute.
+# HPC Challenge and NetPIPE come from Debian, messages.py (mpi4py, numpy) and wait_f08.f90 are our own. About a minute.
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${OVERLAP_BUILD:?a build folder}
@@ -126,5 +127,19 @@ if [ -n "$python" ]; then
     messages_case vader,tcp 4 vader,tcp
 else
     echo "SKIP programs: mpi4py: no python3 that imports mpi4py and numpy ($packages_problem)"
+fi
+# waitprofile sees the calls in which these programs wait, whatever binding they use.
+profile_case() { # NAME CALL COMMAND...
+    log=$work/profile-$1
+    name=$1 call=$2
+    shift 2
+    if run 90 2 vader -x LD_PRELOAD="$prefix/lib/overlap/libwaitprofile.so" "$@" >"$log" 2>&1 &&
+        grep -qE "^$call +[1-9]" "$log"; then pass "waitprofile $name"; else fail "waitprofile $name: no $call" "$log"; fi
+}
+[ -z "$python" ] || profile_case mpi4py MPI_Mrecv "$python" -m mpi4py "$here/messages.py"
+if mpifort -o "$work/wait_f08" "$here/wait_f08.f90" >"$work/wait_f08.log" 2>&1; then
+    profile_case mpi_f08 MPI_Waitall "$work/wait_f08"
+else
+    fail "compile wait_f08.f90" "$work/wait_f08.log"
 fi
 exit $failed

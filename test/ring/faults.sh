@@ -1,6 +1,7 @@
 #!/bin/sh
 # Faults of btl/ring on the software device: each one message that says what happened, no hanging, nothing left behind.
 # Called by run.sh, which has set the environment.
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 build=${OVERLAP_BUILD:?}/test-mpi
 prefix=${OVERLAP_PREFIX:?}
@@ -53,9 +54,22 @@ connected() { [ "$("$device" --domain "$domain" --list | grep -c .)" -ge 3 ]; }
     job 2 $ring "$build/abort" kill
     judge "a peer is killed" $? error "in the middle"
 
-    # One that the launcher does not notice: only the connection tells.
-    job 2 $ring --enable-recovery "$build/abort" kill
-    judge "a peer is killed, seen by the connection" $? any "the connection to process .* is lost: the peer process ended"
+    # One that the launcher cannot notice: it is stopped meanwhile, or its own notification would end the survivor first, now and then.
+    # So the survivor's message does not pass through it either.
+    rm -f "$build"/survivor.*
+    # shellcheck disable=SC2016
+    job 2 $ring sh -c 'echo $$ >"$1/survivor.pid$OMPI_COMM_WORLD_RANK"; exec "$1/forever" 30 2>"$1/survivor.said$OMPI_COMM_WORLD_RANK"' sh "$build" &
+    pid=$!
+    wait_for connected
+    launcher=$(ps -o ppid= -p "$(cat "$build/survivor.pid1")" | tr -d ' ')
+    kill -STOP "$launcher"
+    kill -KILL "$(cat "$build/survivor.pid1")"
+    wait_for grep -q "is lost" "$build/survivor.said0"
+    kill -CONT "$launcher"
+    wait $pid
+    status=$?
+    cat "$build/survivor.said0" >>"$log"
+    judge "a peer is killed, seen by the connection" $status any "the connection to process .* is lost: the peer process ended"
 
     job 2 $ring "$build/forever" 30 &
     pid=$!
@@ -75,6 +89,16 @@ connected() { [ "$("$device" --domain "$domain" --list | grep -c .)" -ge 3 ]; }
     wait $pid
     judge "every queue pair is stalled for a second" $? ok
 
+    # Whoever looks at a ring too early finds a message without its end.
+    OVERLAP_TEST_SECONDS=4 job 2 $ring "$build/random" &
+    pid=$!
+    wait_for connected
+    for number in $("$device" --domain "$domain" --list | awk '$1 ~ /^[0-9]+$/ {print $1}'); do
+        "$device" --domain "$domain" --tear "$number" 200000 >/dev/null
+    done
+    wait $pid
+    judge "the end of every message comes late" $? ok
+
     OVERLAP_TEST_SECONDS=4 job 2 $ring "$build/random" &
     pid=$!
     wait_for connected
@@ -84,14 +108,35 @@ connected() { [ "$("$device" --domain "$domain" --list | grep -c .)" -ge 3 ]; }
     wait $pid
     judge "the link is down for a second" $? ok
 
-    OVERLAP_TEST_SECONDS=10 job 2 $ring "$build/random" &
-    pid=$!
-    wait_for connected
-    for number in $("$device" --domain "$domain" --list | awk '$1 ~ /^[0-9]+$/ {print $1}'); do
-        "$device" --domain "$domain" --fail-next "$number" 5 >/dev/null
+    # mpirun of 4.1 loses now and then what a rank has said when another one has aborted: a job without the sentence is run once more.
+    for _ in 1 2; do
+        OVERLAP_TEST_SECONDS=10 job 2 $ring "$build/random" &
+        pid=$!
+        wait_for connected
+        for number in $("$device" --domain "$domain" --list | awk '$1 ~ /^[0-9]+$/ {print $1}'); do
+            "$device" --domain "$domain" --fail-next "$number" 5 >/dev/null
+        done
+        wait $pid
+        status=$?
+        ! grep -q "does not answer" "$log" || break
     done
-    wait $pid
-    judge "a completion reports an error" $? error "the connection to process .* is lost: .*the peer's device does not answer"
+    judge "a completion reports an error" $status error "the connection to process .* is lost: .*the peer's device does not answer"
+
+    # Connections are tried again: three requests to each rank get lost, the others arrive 30 ms late.
+    for pml in speculative ob1; do
+        go=$build/ring_connect.go
+        rm -f "$go"
+        own=$domain-$pml
+        OMPI_MCA_btl_ring_soft_domain=$own job 3 --mca pml $pml --mca btl ring,self "$build/ring_connect" "$go" &
+        pid=$!
+        for client in 1 2 3; do
+            wait_for "$device" --domain "$own" --lose-requests $client 3 30000000 || echo "no fault" >>"$log"
+        done
+        : >"$go"
+        wait $pid
+        judge "connection requests get lost and come late, $pml" $? ok "^0 numbers wrong"
+        ! grep -q 'no fault' "$log" || fail "connection requests get lost and come late, $pml" "no fault was injected"
+    done
 
     # A job that is killed with everything it has leaves its segments; the next one removes them.
     job 2 $ring "$build/forever" 30 &
@@ -123,9 +168,36 @@ connected() { [ "$("$device" --domain "$domain" --list | grep -c .)" -ge 3 ]; }
         judge "out of registered memory, $pml: sent otherwise" $? ok "all bytes right" "registering [0-9]+ bytes was refused"
     done
 
+    # Three queue pairs of each process are refused, then none; then all.
+    shim=$build/refuse_queue_pairs.so
+    cc -std=gnu11 -O1 -Wall -Wextra -Werror -shared -fPIC -o "$shim" "$here/refuse_queue_pairs.c" || exit 1
+    for pml in speculative ob1; do
+        job 2 --mca pml $pml --mca btl ring,self -x LD_PRELOAD="$shim" -x REFUSED_QUEUE_PAIRS=3 "$exchange" 20
+        judge "queue pairs are refused for a while, $pml" $? ok "all bytes right"
+    done
+    job 2 $ring -x LD_PRELOAD="$shim" -x REFUSED_QUEUE_PAIRS=1000000 "$exchange" 20
+    judge "queue pairs are refused for good" $? error "the connection to process .* on .* is lost: no memory for a send queue .*Cannot allocate memory"
+
+    # A /dev/shm of its own, of few KiB: the default buffers of two processes take 2.1 MiB, a ring 200 KiB.
+    small_job() { # SIZE MPIRUN-ARGUMENTS...
+        size=$1
+        shift
+        timeout -k 5 "$limit" unshare -m sh -c 'mount -t tmpfs -o "size=$0" tmpfs /dev/shm && exec mpirun -n 2 "$@"' "$size" "$@" >"$log" 2>&1 </dev/null
+    }
+    if unshare -m sh -c 'mount -t tmpfs -o size=64k tmpfs /dev/shm' 2>/dev/null; then
+        small_job 1024k $ring "$build/pt2pt" "[short]"
+        judge "no room in /dev/shm for the buffers" $? error "btl/ring is not used: .*cannot have [0-9]+ bytes of shared memory: No space left.*/dev/shm"
+        small_job 2304k $ring "$build/random"
+        judge "no room in /dev/shm for rings" $? ok "/dev/shm has no room for a ring of [0-9]+ bytes"
+    else
+        echo "SKIP ring fault: no room in /dev/shm: mounting a small one needs root"
+    fi
+
     job 2 $ring --mca btl_ring_ring_slots 3 "$build/pt2pt" "[short]"
     judge "too few slots" $? error "btl_ring_ring_slots is 3, too small"
-    job 2 $ring --mca btl_ring_polling_sets 3 --mca btl_ring_rings 1 "$build/pt2pt" "[short]"
+    job 2 $ring --mca btl_ring_costs 1,2,3 "$build/pt2pt" "[short]"
+    judge "costs that are not five numbers" $? error 'btl_ring_costs is "1,2,3"; write the five numbers'
+    job 2 $ring --mca btl_ring_polling_sets 3 --mca btl_ring_rings force "$build/pt2pt" "[short]"
     judge "a tunable that does not exist" $? ok "no tunable btl_ring_polling_sets.*Did you mean btl_ring_polling_set"
 }
 exit $failed

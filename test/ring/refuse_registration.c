@@ -1,5 +1,7 @@
-/* LD_PRELOAD this to have the software device refuse large user buffers. Its client asks msync() whether memory is mapped; of what
- * btl/ring registers for itself at its defaults the three lengths are known. */
+/* LD_PRELOAD this to have the software device refuse large user buffers. Its client asks msync()
+ * whether memory is mapped; of what btl/ring registers for itself at its defaults the three lengths
+ * are known. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stddef.h>

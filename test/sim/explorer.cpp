@@ -1,6 +1,8 @@
 // Depth-first search over the interleavings of two modelled processes.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "explorer.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_set>
 
@@ -26,11 +28,14 @@ struct HashOf {
 struct Option {
   enum class What : std::uint8_t {
     call,
+    leave,  ///< a message for which there was no room
     deliver,
-    deliver_chained,  ///< a DONE behind its data: no order to other messages, whatever the network keeps
+    deliver_chained,  ///< a DONE behind its data: no order to other messages, whatever the network
+                      ///< keeps
     post,             ///< the last piece of a stalled transfer
     move,             ///< the data of a transfer with a chained DONE; its poster does not know yet
-    finish,  ///< the poster learns of the end; without a chained DONE the data moves at this time too
+    finish,  ///< the poster learns of the end; without a chained DONE the data moves at this time
+             ///< too
   };
   What what = What::call;
   int rank = 0;           ///< whose call, or who receives, or whose transfer
@@ -43,18 +48,21 @@ class World final : public Network {
     Config config = test.config;
     config.hazard_policy = test.policy;
     for (int rank = 0; rank < 2; ++rank) {
-      processes_[rank].emplace(*this, rank, 2, config, test.transport, test.fault,
-                               test.incarnation);
+      processes_[rank].emplace(*this, rank, 2, config, test.transport, test.fault, test.world,
+                               test.communicators_before[rank]);
     }
   }
 
   void options(std::vector<Option>& out) const {
     out.clear();
     for (int rank = 0; rank < 2; ++rank) {
-      if (next_call_[rank] < test_.programs[rank].size())
-        out.push_back({Option::What::call, rank, 0});
+      if (may_call(rank)) out.push_back({Option::What::call, rank, 0});
+    }
+    for (int rank = 0; rank < 2; ++rank) {
+      if (!waiting_[rank].empty() && !stopped_[rank]) out.push_back({Option::What::leave, rank, 0});
     }
     for (int to = 0; to < 2; ++to) {
+      if (stopped_[to]) continue;
       bool seen[3] = {};
       for (std::size_t i = 0; i < in_flight_[to].size(); ++i) {
         const auto stream = static_cast<std::size_t>(in_flight_[to][i].message.stream());
@@ -65,7 +73,7 @@ class World final : public Network {
       }
     }
     for (int to = 0; to < 2; ++to) {
-      for (std::size_t i = 0; i < chained_[to].size(); ++i)
+      for (std::size_t i = 0; i < chained_[to].size() && !stopped_[to]; ++i)
         out.push_back({Option::What::deliver_chained, to, i});
     }
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
@@ -73,13 +81,23 @@ class World final : public Network {
       const auto what = running.job.stalled                                ? Option::What::post
                         : running.job.chained.empty() || running.has_moved ? Option::What::finish
                                                                            : Option::What::move;
-      out.push_back({what, running.job.rank, i});
+      if (what == Option::What::move || !stopped_[running.job.rank])
+        out.push_back({what, running.job.rank, i});
     }
   }
 
   void take(const Option& option) {
     switch (option.what) {
       case Option::What::call: call(option.rank); break;
+      case Option::What::leave: {
+        note(option.rank, 0x5000);
+        const Message message = std::move(waiting_[option.rank].front());
+        waiting_[option.rank].pop_front();
+        const bool eager = message.kind() == Kind::eager;
+        in_flight_[message.to].push_back({message, sent_[message.to]++});
+        if (eager) process(option.rank).transmitted(message.send_id);
+        break;
+      }
       case Option::What::deliver: {
         auto& queue = in_flight_[option.rank];
         const Flying flying = std::move(queue[option.index]);
@@ -140,9 +158,10 @@ class World final : public Network {
       case Option::What::call: return who + ":call" + std::to_string(next_call_[option.rank]);
       case Option::What::deliver: {
         const auto& message = in_flight_[option.rank][option.index].message;
-        const std::string text = speculative::describe(message.bytes);
+        const std::string text = speculative::describe(message.unprefixed());
         return who + "<-" + text.substr(0, text.find(' '));
       }
+      case Option::What::leave: return who + ":leaves";
       case Option::What::deliver_chained: return who + "<-chained-DONE";
       case Option::What::post: return who + ":posts-the-rest";
       case Option::What::move: return who + ":data-moves";
@@ -156,9 +175,21 @@ class World final : public Network {
   void check_broken();
 
   // Network
-  void transmit(Message message) override {
+  bool transmit(Message message) override {
+    if (!test_.room) {
+      waiting_[message.from].push_back(std::move(message));
+      return false;
+    }
     const int to = message.to;
     in_flight_[to].push_back({std::move(message), sent_[to]++});
+    return true;
+  }
+  /// The callback of a request: it may call MPI.
+  void completed(Receive& receive) override {
+    const int rank = process_being_called_;
+    if (reposted_ >= test_.reposts || receive.generation < 0 || receive.cancelled) return;
+    ++reposted_;
+    by_call_[rank].push_back(&process(rank).irecv(1 - rank, 5, 4, true));
   }
   void start(Job job) override {
     const std::uint64_t number = started_[job.rank]++;
@@ -184,6 +215,26 @@ class World final : public Network {
 
   void note(int rank, std::uint64_t input) noexcept { history_[rank].mix(input); }
 
+  [[nodiscard]] bool may_call(int rank) const noexcept {
+    const Program& program = test_.programs[rank];
+    if (next_call_[rank] >= program.size() || stopped_[rank] || !processes_[rank]->agreed())
+      return false;
+    switch (program[next_call_[rank]].what) {
+      case Call::What::free: return !processes_[rank]->busy();
+      case Call::What::stop: return waiting_[rank].empty();
+      case Call::What::wait:
+        return by_call_[rank][static_cast<std::size_t>(program[next_call_[rank]].which)]
+            ->owned_by_user;
+      case Call::What::send:
+      case Call::What::receive:
+      case Call::What::cancel:
+      case Call::What::improbe:
+      case Call::What::agree:
+      case Call::What::activate: return true;
+    }
+    return true;
+  }
+
   void call(int rank) {
     const std::size_t number = next_call_[rank]++;
     const Call& call = test_.programs[rank][number];
@@ -203,19 +254,33 @@ class World final : public Network {
       case Call::What::cancel:
         self.cancel(*by_call_[rank][static_cast<std::size_t>(call.which)]);
         break;
+      case Call::What::wait: break;
       case Call::What::improbe:
         if (Receive* made = self.improbe_and_receive(1 - rank, call.tag, call.bytes))
           by_call_[rank].push_back(made);
         break;
+      case Call::What::free:
+        self.free_communicator();
+        if (test_.fault == Fault::queue_dies_with_communicator) waiting_[rank].clear();
+        break;
+      case Call::What::agree: self.agree(); break;
+      case Call::What::activate: self.activate(); break;
+      case Call::What::stop: stopped_[rank] = true; break;
     }
   }
 
-  void check_matching(int sender, bool broken);
+  void check_matching(int sender, int generation, bool broken);
+  void check_left_over(int sender, const std::vector<Send*>& unmatched, std::size_t open_receives);
+  void check_gone(int sender, int generation);
 
   const Case& test_;
   std::optional<Process> processes_[2];
   std::size_t next_call_[2] = {};
   std::vector<Receive*> by_call_[2];
+  std::deque<Message> waiting_[2];
+  bool stopped_[2] = {};
+  unsigned reposted_ = 0;
+  int process_being_called_ = 1;  ///< callbacks concern process 1 only
   std::deque<Flying> in_flight_[2];
   std::deque<Flying> chained_[2];
   std::uint64_t moved_[2] = {};  ///< [rank] bit per transfer
@@ -225,16 +290,19 @@ class World final : public Network {
   Hash128 history_[2];
 };
 
-/// The reference: what MPI says, from the two programs alone. Receives in the order of posting (a matched probe that found something
-/// posts where it stands; a cancelled receive never existed), sends in program order, each pair one to one.
-void World::check_matching(int sender, bool broken) {
+/// The reference: what MPI says, from the two programs alone. Receives in the order of posting (a
+/// matched probe that found something posts where it stands; a cancelled receive never existed),
+/// sends in program order, each pair one to one.
+void World::check_matching(int sender, int generation, bool broken) {
   Process& from = process(sender);
   Process& to = process(1 - sender);
   std::vector<Send*> unmatched;
-  for (Send& send : from.sends()) unmatched.push_back(&send);
+  for (Send& send : from.sends()) {
+    if (send.generation == generation) unmatched.push_back(&send);
+  }
   std::size_t open_receives = 0;
   for (Receive& receive : to.receives()) {
-    if (receive.cancelled) continue;
+    if (receive.cancelled || receive.generation != generation) continue;
     std::size_t i = 0;
     // A matched probe has become a receive of the message's own envelope; MPI's choice is the same.
     while (i < unmatched.size() && receive.tag != any_tag && receive.tag != unmatched[i]->tag) ++i;
@@ -261,13 +329,26 @@ void World::check_matching(int sender, bool broken) {
         throw Violation("receive " + std::to_string(receive.index) + " has wrong bytes");
     }
   }
-  if (broken) return;
+  const bool both_alive = from.has_comm() && to.has_comm() && from.generation() == generation &&
+                          to.generation() == generation;
+  if (broken || !both_alive) return;
+  check_left_over(sender, unmatched, open_receives);
+}
+
+void World::check_left_over(int sender, const std::vector<Send*>& unmatched,
+                            std::size_t open_receives) {
+  Process& from = process(sender);
+  Process& to = process(1 - sender);
   std::size_t open_sends = 0;
   for (Send* send : unmatched) {
     if (send->mode == SendMode::eager) continue;
-    if (send->complete) throw Violation("a send completed that nobody has received");
+    // One that has used the RTR of a cancelled receive may lie at the receiver, complete.
+    const bool buffered = send->mode == SendMode::rendezvous && to.has_ghosts();
+    if (send->complete && !buffered) throw Violation("a send completed that nobody has received");
     ++open_sends;
   }
+  // A process that makes no more calls confirms no REVOKE.
+  if (stopped_[0] || stopped_[1]) return;
   if (from.protocol().open_handles() > open_sends + (from.comm().posted_count))
     throw Violation("handles left over at the sender");
   if (to.protocol().open_handles() > open_receives + (to.sends().empty() ? 0 : to.sends().size())) {
@@ -293,16 +374,43 @@ void World::check_matching(int sender, bool broken) {
   }
 }
 
+/// A process has freed a communicator: the other one is not left with what only it could end.
+void World::check_gone(int sender, int generation) {
+  Process& from = process(sender);
+  Process& to = process(1 - sender);
+  const bool gone = from.generation() > generation;
+  if (!gone || stopped_[1 - sender]) return;
+  for (Receive& receive : to.receives()) {
+    if (receive.generation == generation && is_open(receive.state) && is_posted(receive.state))
+      throw Violation("an RTR is out to a process that has freed the communicator");
+  }
+}
+
 void World::check_end() {
+  bool frees = false;
   for (int rank = 0; rank < 2; ++rank) {
-    check_matching(rank, false);
+    if (next_call_[rank] != test_.programs[rank].size())
+      throw Violation("deadlock: a call of P" + std::to_string(rank) + " waits for ever");
+    for (const Call& call : test_.programs[rank]) frees |= call.what == Call::What::free;
+  }
+  const int last = std::max(process(0).generation(), process(1).generation());
+  for (int rank = 0; rank < 2; ++rank) {
+    for (int generation = 0; generation <= last; ++generation) {
+      check_matching(rank, generation, false);
+      check_gone(rank, generation);
+    }
     process(rank).check_buffers();
+    if (!frees && process(rank).counters().stale_dropped != 0)
+      throw Violation("a message was dropped as stale, and nothing has been freed");
+    if (!stopped_[0] && !stopped_[1] && process(0).has_comm() && process(1).has_comm() &&
+        process(rank).protocol().streams().held() != 0)
+      throw Violation("messages are held for a communicator that exists");
   }
 }
 
 void World::check_broken() {
   for (int rank = 0; rank < 2; ++rank) {
-    check_matching(rank, true);
+    check_matching(rank, 0, true);
     process(rank).check_buffers();
   }
 }
@@ -312,6 +420,7 @@ void add(Counters& sum, const Counters& one) {
   sum.rtr_received += one.rtr_received;
   sum.rtr_used += one.rtr_used;
   sum.rtr_stale += one.rtr_stale;
+  sum.stale_dropped += one.stale_dropped;
   sum.rtr_dropped += one.rtr_dropped;
   sum.rtr_crossed += one.rtr_crossed;
   sum.rts_sent += one.rts_sent;
@@ -343,6 +452,7 @@ Call synchronous(int tag) { return {Call::What::send, tag, 2, SendMode::eager_sy
 Call rendezvous(int tag, std::size_t bytes) {
   return {Call::What::send, tag, bytes, SendMode::rendezvous};
 }
+Call rendezvous_sync(int tag) { return {Call::What::send, tag, 4, SendMode::rendezvous_sync}; }
 Call receive_large(int tag, std::size_t bytes) { return receive_call(tag, bytes, 0, true); }
 Call receive_small(int tag, std::size_t bytes) { return receive_call(tag, bytes, 0, false); }
 Call receive_any_source(int tag) { return receive_call(tag, 4, any_source, true); }
@@ -353,6 +463,12 @@ Call cancel(int which) {
   call.which = which;
   return call;
 }
+Call wait(int which) {
+  Call call;
+  call.what = Call::What::wait;
+  call.which = which;
+  return call;
+}
 Call improbe(int tag) {
   Call call;
   call.what = Call::What::improbe;
@@ -360,6 +476,11 @@ Call improbe(int tag) {
   call.bytes = 4;
   return call;
 }
+
+Call free_communicator() { return {.what = Call::What::free}; }
+Call agree() { return {.what = Call::What::agree}; }
+Call activate() { return {.what = Call::What::activate}; }
+Call stop() { return {.what = Call::What::stop}; }
 
 Verdict explore(const Case& test, std::uint64_t states_max) {
   Verdict verdict;
@@ -428,8 +549,9 @@ Verdict explore(const Case& test, std::uint64_t states_max) {
 }
 
 std::string describe(const Case& test) {
-  static const char* const modes[] = {"eager", "sync", "rendezvous"};
-  static const char* const writes[] = {"at once", "later", "refused", "fails later", "none"};
+  static const char* const modes[] = {"eager", "sync", "rendezvous", "sync rendezvous"};
+  static const char* const writes[] = {"at once",     "later",        "refused",
+                                       "fails later", "fails midway", "none"};
   static const char* const chains[] = {"not chained", "chained", "chained after a stall"};
   static const char* const orders[] = {"kept", "per stream", "none"};
   std::string text = test.policy == HazardPolicy::eager_flag ? "eager_flag" : "envelope_sequence";
@@ -446,10 +568,15 @@ std::string describe(const Case& test) {
           break;
         case Call::What::receive: text += call.speculate ? " receive(rtr)" : " receive"; break;
         case Call::What::cancel: text += " cancel#" + std::to_string(call.which); break;
+        case Call::What::wait: text += " wait#" + std::to_string(call.which); break;
         case Call::What::improbe: text += " improbe"; break;
+        case Call::What::free: text += " free"; break;
+        case Call::What::agree: text += " agree"; break;
+        case Call::What::activate: text += " activate"; break;
+        case Call::What::stop: text += " stop"; break;
       }
       if (call.what == Call::What::receive && call.from == any_source) text += " from any";
-      if (call.what != Call::What::cancel)
+      if (call.what == Call::What::send || call.what == Call::What::receive)
         text += " tag " + std::to_string(call.tag) + " x" + std::to_string(call.bytes);
     }
   }

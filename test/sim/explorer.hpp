@@ -1,9 +1,12 @@
-// Run two processes of the real protocol code through every interleaving of a small case. For tests only.
+// Run two processes of the real protocol code through every interleaving of a small case. For tests
+// only.
 //
-// Stateless model checking: a path is a list of choices, replayed from the start; the search is depth first. A process is
-// deterministic, so its state is the list of the inputs it has had (calls, messages, ends of transfers); two paths that have given
-// both processes the same inputs in the same order have reached the same state, and the second one is cut. That makes orders of
+// Stateless model checking: a path is a list of choices, replayed from the start; the search is
+// depth first. A process is deterministic, so its state is the list of the inputs it has had
+// (calls, messages, ends of transfers); two paths that have given both processes the same inputs in
+// the same order have reached the same state, and the second one is cut. That makes orders of
 // independent steps at different processes count once.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -16,18 +19,29 @@ namespace overlap::speculative::sim {
 
 /// One call of a process's program.
 struct Call {
-  enum class What : std::uint8_t { send, receive, cancel, improbe };
+  enum class What : std::uint8_t {
+    send,
+    receive,
+    cancel,
+    wait,  ///< for a receive: it has been completed or cancelled
+    improbe,
+    free,      ///< the communicator; waits until nothing is open in it
+    agree,     ///< on the next communicator with the same context
+    activate,  ///< it; waits until the other process has agreed, as every later call does
+    stop,      ///< this process calls MPI no more
+  };
   What what = What::send;
   int tag = 5;
   std::size_t bytes = 0;  ///< message, or capacity of the buffer
   SendMode mode = SendMode::eager;
   int from = 0;  ///< receive, improbe: source
   bool speculate = false;
-  int which = 0;  ///< cancel: of this process's posted receives, in order
+  int which = 0;  ///< cancel, wait: of this process's posted receives, in order
 };
 
 [[nodiscard]] Call eager(int tag = 5);
 [[nodiscard]] Call synchronous(int tag = 5);
+[[nodiscard]] Call rendezvous_sync(int tag = 5);
 [[nodiscard]] Call rendezvous(int tag = 5, std::size_t bytes = 4);
 /// Predicts rendezvous: sends an RTR where the rules allow it.
 [[nodiscard]] Call receive_large(int tag = 5, std::size_t bytes = 4);
@@ -36,7 +50,12 @@ struct Call {
 [[nodiscard]] Call receive_any_source(int tag = 5);
 [[nodiscard]] Call receive_any_tag();
 [[nodiscard]] Call cancel(int which);
+[[nodiscard]] Call wait(int which);
 [[nodiscard]] Call improbe(int tag = 5);
+[[nodiscard]] Call free_communicator();
+[[nodiscard]] Call agree();
+[[nodiscard]] Call activate();
+[[nodiscard]] Call stop();
 
 using Program = std::vector<Call>;
 
@@ -53,8 +72,11 @@ struct Case {
   Transport transport;
   Order order = Order::kept;
   Fault fault = Fault::none;
-  Config config;  ///< hazard_policy is overwritten by `policy`
-  std::uint16_t incarnation = 0;
+  Config config;                          ///< hazard_policy is overwritten by `policy`
+  bool world = true;                      ///< the communicator is MPI_COMM_WORLD
+  unsigned communicators_before[2] = {};  ///< that each process has made alone, before a common one
+  bool room = true;                       ///< false: every message waits before it leaves
+  unsigned reposts = 0;  ///< so many receives are posted anew by the completion of one
 };
 
 struct Verdict {

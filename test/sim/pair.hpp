@@ -1,4 +1,5 @@
 // Two modelled processes whose messages a test moves by hand: for stories. For tests only.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <optional>
@@ -10,10 +11,12 @@ namespace overlap::speculative::sim {
 class Pair final : public Network {
  public:
   explicit Pair(HazardPolicy policy, Config config = {}, Transport transport = {},
-                std::uint16_t incarnation = 0) {
-    config.hazard_policy = policy;
-    for (int rank = 0; rank < 2; ++rank)
-      processes_[rank].emplace(*this, rank, 2, config, transport, Fault::none, incarnation);
+                bool world = true, std::optional<Config> of_sender = {}) {
+    for (int rank = 0; rank < 2; ++rank) {
+      Config own = rank == 0 && of_sender ? *of_sender : config;
+      own.hazard_policy = policy;
+      processes_[rank].emplace(*this, rank, 2, own, transport, Fault::none, world);
+    }
   }
 
   Process& sender() { return *processes_[0]; }
@@ -43,6 +46,16 @@ class Pair final : public Network {
     }
     return false;
   }
+  /// Take the oldest message of this kind off the network.
+  [[nodiscard]] std::optional<Message> take(Kind kind) {
+    for (std::size_t i = 0; i < in_flight_.size(); ++i) {
+      if (in_flight_[i].kind() != kind) continue;
+      Message message = std::move(in_flight_[i]);
+      in_flight_.erase(in_flight_.begin() + static_cast<std::ptrdiff_t>(i));
+      return message;
+    }
+    return std::nullopt;
+  }
   [[nodiscard]] int on_its_way(Kind kind) const {
     int count = 0;
     for (const Message& message : in_flight_) count += message.kind() == kind ? 1 : 0;
@@ -52,7 +65,7 @@ class Pair final : public Network {
   template <class Header>
   [[nodiscard]] Header peek(Kind kind) const {
     for (const Message& message : in_flight_) {
-      if (message.kind() == kind) return load<Header>(message.bytes);
+      if (message.kind() == kind) return load<Header>(message.unprefixed());
     }
     throw Violation("no such message is on its way");
   }
@@ -96,7 +109,14 @@ class Pair final : public Network {
     }
   }
 
-  void transmit(Message message) override { in_flight_.push_back(std::move(message)); }
+  /// The time that the processes are told; 0: none.
+  std::uint64_t clock_ns = 0;
+  [[nodiscard]] std::uint64_t now_ns() const noexcept override { return clock_ns; }
+
+  bool transmit(Message message) override {
+    in_flight_.push_back(std::move(message));
+    return true;
+  }
   void start(Job job) override { jobs_.push_back(std::move(job)); }
   Process& process(int rank) override { return *processes_[rank]; }
 

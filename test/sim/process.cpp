@@ -1,13 +1,30 @@
 // One modelled MPI process around the real protocol code.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "process.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 namespace overlap::speculative::sim {
 namespace {
 
 constexpr auto guard = static_cast<std::byte>(0xa5);
+constexpr std::uint16_t world_context = 0;
+constexpr std::uint16_t sub_context = 7;
+constexpr int internal_tag = -17;
+constexpr int internal_generation = -1;
+constexpr int internal_id = -2;  // not -1: its message stands for a send
+
+constexpr std::uint64_t process_number(int rank) noexcept {
+  return static_cast<std::uint64_t>(rank) + 1;
+}
+
+Config numbered(Config config, int rank) {
+  config.process = process_number(rank);
+  return config;
+}
 
 /// The registration key of a modelled buffer: whose it is and which request's.
 struct Key {
@@ -15,51 +32,32 @@ struct Key {
   std::int32_t index;
 };
 
-template <class Header>
-std::vector<std::byte> bytes_of(const Header& header, std::span<const std::byte> payload = {}) {
-  std::vector<std::byte> bytes(sizeof header + payload.size());
-  std::memcpy(bytes.data(), &header, sizeof header);
-  if (!payload.empty()) std::memcpy(bytes.data() + sizeof header, payload.data(), payload.size());
+std::vector<std::byte> joined(std::span<const std::byte> header,
+                              std::span<const std::byte> payload) {
+  std::vector<std::byte> bytes(header.begin(), header.end());
+  bytes.insert(bytes.end(), payload.begin(), payload.end());
   return bytes;
 }
 
-std::vector<std::byte> with_memory(const Action& action, const void* memory, Key key,
+template <class Header>
+std::vector<std::byte> bytes_of(const Header& header, std::span<const std::byte> payload = {}) {
+  return joined(std::as_bytes(std::span(&header, 1)), payload);
+}
+
+std::vector<std::byte> encoded(const ControlMessage& control) {
+  std::array<std::byte, control_max_bytes> bytes;
+  return {bytes.begin(),
+          bytes.begin() + static_cast<std::ptrdiff_t>(encode(control, nullptr, bytes))};
+}
+
+std::vector<std::byte> with_memory(const ControlMessage& control, const void* memory, Key key,
                                    bool accessible) {
-  std::vector<std::byte> bytes(action.header.begin(), action.header.begin() + action.header_bytes);
-  const auto describe = [&](auto header, std::uint16_t& key_bytes, std::uint8_t& flags) {
-    (void)header;
-    key_bytes = accessible ? sizeof key : 0;
-    if (!accessible) flags |= flag::no_memory;
-  };
-  const auto patch = [&](auto header) {
-    std::memcpy(&header, bytes.data(), sizeof header);
-    header.address = accessible ? reinterpret_cast<std::uintptr_t>(memory) : 0;
-    if constexpr (requires { header.key_bytes; }) {
-      describe(0, header.key_bytes, header.head.flags);
-    } else {
-      describe(0, header.head.key_bytes, header.head.flags);
-    }
-    std::memcpy(bytes.data(), &header, sizeof header);
-  };
-  switch (kind_of(std::to_integer<std::uint8_t>(bytes[0]))) {
-    case Kind::rts: patch(RtsHeader{}); break;
-    case Kind::rtr: patch(RtrHeader{}); break;
-    case Kind::grant: patch(GrantHeader{}); break;
-    case Kind::eager:
-    case Kind::eager_sync:
-    case Kind::rtr_ack:
-    case Kind::revoke_ack:
-    case Kind::rts_ack:
-    case Kind::revoke:
-    case Kind::frag:
-    case Kind::done:
-    case Kind::sync_ack: return bytes;
-  }
-  if (accessible) {
-    const auto tail = std::as_bytes(std::span(&key, 1));
-    bytes.insert(bytes.end(), tail.begin(), tail.end());
-  }
-  return bytes;
+  if (!accessible) return encoded(control);
+  const MemoryDescription description{reinterpret_cast<std::uintptr_t>(memory),
+                                      std::as_bytes(std::span(&key, 1))};
+  std::array<std::byte, control_max_bytes> bytes;
+  const std::size_t length = encode(control, &description, bytes);
+  return {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)};
 }
 
 Key key_of(const RemoteMemory& memory) {
@@ -78,29 +76,98 @@ Stream stream_of(Kind kind) noexcept {
 }
 
 Process::Process(Network& network, int rank, int size, const Config& config,
-                 const Transport& transport, Fault fault, std::uint16_t incarnation)
+                 const Transport& transport, Fault fault, bool world, unsigned communicators_before)
     : network_(network),
       rank_(rank),
       transport_(transport),
       fault_(fault),
-      protocol_(config, *this, counters_),
-      comm_(std::make_unique<Communicator>(std::uint16_t{7}, rank, static_cast<std::size_t>(size),
-                                           incarnation)) {
-  comm_->watch_every_eager = protocol_.watches_every_eager();
+      protocol_(numbered(config, rank), *this, counters_),
+      size_(size) {
+  world_ = &protocol_.add_communicator(
+      {world_context, rank, static_cast<std::size_t>(size), true, true});
+  made_ = 1 + communicators_before;
+  for (unsigned i = 0; i < communicators_before; ++i)
+    protocol_.add_communicator(
+        {static_cast<std::uint16_t>(sub_context + 1 + i), 0, 1, false, true});
+  if (world) {
+    comm_ = world_;
+  } else {
+    add_communicator();
+  }
 }
 
-Process::~Process() {
-  // Receives still posted stand in the communicator's lists, which go first; nothing to take out.
-  comm_.reset();
+Process::~Process() = default;
+
+std::uint64_t Process::process_of(const Communicator&, std::int32_t rank) {
+  return process_number(rank);
 }
 
-// Calls ----------------------------------------------------------------------------------------------------------------------
+// Communicators -------------------------------------------------------------------------
+
+void Process::add_communicator() {
+  ++made_;
+  comm_ = &protocol_.add_communicator(
+      {sub_context, rank_, static_cast<std::size_t>(size_), false, true});
+  if (const char* fault = protocol_.take_early(*comm_))
+    throw Violation(std::string("impossible, kept since before: ") + fault);
+  perform_actions();
+}
+
+void Process::free_communicator() {
+  for (const Action& end : protocol_.end_streams(*comm_)) {
+    if (fault_ != Fault::no_stream_end) perform(end);
+  }
+  protocol_.remove_communicator(*comm_);
+  comm_ = nullptr;
+  ++generation_;
+}
+
+/// Send the other process an internal message on MPI_COMM_WORLD and wait for one like it.
+void Process::exchange() {
+  Communicator* present = std::exchange(comm_, world_);
+  const int generation = std::exchange(generation_, internal_generation);
+  isend(1 - rank_, internal_tag, 1, SendMode::eager, internal_id);
+  agreement_ = &irecv(1 - rank_, internal_tag, 1, false);
+  comm_ = present;
+  generation_ = generation;
+}
+
+void Process::agree() { exchange(); }
+
+void Process::activate() {
+  add_communicator();
+  exchange();
+}
+
+bool Process::busy() const noexcept {
+  const auto open = [this](const auto& requests) {
+    return std::any_of(requests.begin(), requests.end(), [this](const auto& request) {
+      if constexpr (requires { request.cancelled; }) {
+        if (request.cancelled) return false;
+      }
+      return request.generation == generation_ && !request.complete;
+    });
+  };
+  return open(sends_) || open(receives_);
+}
+
+void Process::transmitted(int send_id) {
+  for (Send& send : sends_) {
+    if (send.id != send_id || send.complete || send.mode != SendMode::eager) continue;
+    send.complete = true;
+    network_.completed(send);
+    return;
+  }
+}
+
+// Calls ---------------------------------------------------------------------------------
 
 Send& Process::isend(int to, int tag, std::size_t length_bytes, SendMode mode, int id) {
   Send& send = sends_.emplace_back();
   send.id = id;
   send.index = static_cast<int>(sends_.size()) - 1;
   send.to = to;
+  send.generation = generation_;
   send.mode = mode;
   send.data.resize(length_bytes);
   for (std::size_t i = 0; i < length_bytes; ++i) send.data[i] = payload_byte(id, i);
@@ -111,32 +178,27 @@ Send& Process::isend(int to, int tag, std::size_t length_bytes, SendMode mode, i
   if (fault_ == Fault::eager_flag_never_set) peer.watch_eager = false;
   switch (mode) {
     case SendMode::eager: {
-      const SequencedHeader head{kind_version(Kind::eager),
-                                 0,
-                                 comm_->context,
-                                 rank_,
-                                 tag,
-                                 protocol_.eager_sequence(peer, tag),
-                                 comm_->incarnation};
-      network_.transmit({rank_, to, id, 0, bytes_of(head, send.data)});
-      send.complete = true;
-      network_.completed(send);
+      Message message{rank_, to, id, 0,
+                      joined(protocol_.eager_header(peer, tag).bytes(), send.data)};
+      plant_in(message.bytes);
+      if (network_.transmit(std::move(message))) {
+        send.complete = true;
+        network_.completed(send);
+      }
       break;
     }
     case SendMode::eager_sync: {
-      EagerSyncHeader header{};
-      header.head = {kind_version(Kind::eager_sync),
-                     0,
-                     comm_->context,
-                     rank_,
-                     tag,
-                     protocol_.eager_sequence(peer, tag),
-                     comm_->incarnation};
-      header.send = protocol_.await_sync(send);
-      network_.transmit({rank_, to, id, 0, bytes_of(header, send.data)});
+      Message message{rank_, to, id, 0,
+                      joined(protocol_.eager_sync_header(send).bytes(), send.data)};
+      plant_in(message.bytes);
+      network_.transmit(std::move(message));
       break;
     }
-    case SendMode::rendezvous: protocol_.start_send(send); break;
+    case SendMode::rendezvous:
+    case SendMode::rendezvous_sync:
+      send.synchronous = mode == SendMode::rendezvous_sync;
+      protocol_.start_send(send, network_.now_ns());
+      break;
   }
   perform_actions();
   return send;
@@ -145,6 +207,7 @@ Send& Process::isend(int to, int tag, std::size_t length_bytes, SendMode mode, i
 Receive& Process::new_receive(int from, int tag, std::size_t capacity_bytes, bool speculate) {
   Receive& receive = receives_.emplace_back();
   receive.index = static_cast<int>(receives_.size()) - 1;
+  receive.generation = generation_;
   receive.buffer.assign(capacity_bytes + guard_bytes, guard);
   receive.source = from;
   receive.tag = tag;
@@ -153,8 +216,10 @@ Receive& Process::new_receive(int from, int tag, std::size_t capacity_bytes, boo
   return receive;
 }
 
-Receive& Process::irecv(int from, int tag, std::size_t capacity_bytes, bool speculate) {
+Receive& Process::irecv(int from, int tag, std::size_t capacity_bytes, bool speculate,
+                        bool found_by_look) {
   Receive& receive = new_receive(from, tag, capacity_bytes, speculate);
+  receive.found_by_look = found_by_look;
   network_.posted(*this, receive);
   const std::uint32_t wild = comm_->wild_receives;
   const bool blind = fault_ == Fault::rtr_behind_wildcard && from != any_source && tag != any_tag;
@@ -166,8 +231,15 @@ Receive& Process::irecv(int from, int tag, std::size_t capacity_bytes, bool spec
   return receive;
 }
 
+void Process::expire() {
+  protocol_.expire(network_.now_ns());
+  perform_actions();
+}
+
 void Process::cancel(Receive& receive) {
+  const Handle handle = receive.handle;
   protocol_.cancel(*comm_, receive);
+  if (handle != 0 && receive.handle == 0) ghosts_.push_back({handle, &receive});
   if (fault_ == Fault::revoke_not_awaited && receive.state == ReceiveState::revoking)
     receive.owned_by_user = true;
   perform_actions();
@@ -199,19 +271,59 @@ void Process::take_eager(Arrived& message, Receive& receive) {
   complete(receive, false);
 }
 
-// Messages -------------------------------------------------------------------------------------------------------------------
+// Messages ------------------------------------------------------------------------------
+
+/// Change what goes out.
+void Process::plant_in(std::vector<std::byte>& message) {
+  if (fault_ != Fault::era_not_carried ||
+      kind_of(std::to_integer<std::uint8_t>(message[0])) != Kind::era)
+    return;
+  auto prefix = load<EraPrefix>(message);
+  prefix.era = made_;
+  std::memcpy(message.data(), &prefix, sizeof prefix);
+}
 
 bool Process::planted(const Message& message) {
   const Kind kind = message.kind();
+  if (fault_ == Fault::stream_end_ignored && kind == Kind::stream_end && comm_ != nullptr) {
+    ++comm_->peer(message.from).expected_sequence;
+    return true;
+  }
   if (fault_ == Fault::no_rtr_ack && kind == Kind::rtr_ack) {
     ++comm_->peer(message.from).expected_sequence;  // lost, and nobody notices
     return true;
+  }
+  for (const Ghost& ghost : ghosts_) {
+    if (kind == Kind::rtr_ack && fault_ == Fault::ghost_dropped &&
+        load<RtrAckHeader>(message.unprefixed()).receive == ghost.handle) {
+      ++comm_->peer(message.from).expected_sequence;
+      return true;
+    }
+    if (kind != Kind::frag || load<FragHeader>(message.bytes).head.target != ghost.handle) continue;
+    if (fault_ == Fault::ghost_dropped) return true;
+    if (fault_ == Fault::fragment_to_cancelled)
+      deliver(*ghost.receive, load<FragHeader>(message.bytes).offset_bytes,
+              std::span(message.bytes).subspan(sizeof(FragHeader)));
   }
   if (fault_ == Fault::no_rts_ack && kind == Kind::rts_ack) {
     ++comm_->peer(message.from).expected_reverse;
     return true;
   }
   return false;
+}
+
+/// Make a forward message look like one of the stream that is here now.
+void Process::take_for_present(std::vector<std::byte>& message) {
+  const std::size_t at = message.size() - behind_prefix(message).size();
+  auto head = load<SequencedHeader>(std::span(message).subspan(at));
+  if (comm_ == nullptr || head.context != comm_->context) return;
+  const std::uint32_t bound = comm_->peer(head.source).bound;
+  if (bound == unbound_incarnation) {
+    if (at != 0) reinterpret_cast<EraPrefix*>(message.data())->era = comm_->birth;
+    return;
+  }
+  head.incarnation = static_cast<std::uint16_t>(bound);
+  std::memcpy(message.data() + at, &head, sizeof head);
 }
 
 void Process::deliver(const Message& message) {
@@ -227,23 +339,27 @@ void Process::deliver(const Message& message) {
   }
   if (fault_ == Fault::stop_rtr_lost && message.kind() == Kind::rts) {
     changed = message;
-    changed.bytes[1] &= ~static_cast<std::byte>(flag::hazard_stop);
+    changed.bytes[bytes.size() - message.unprefixed().size() + 1] &=
+        ~static_cast<std::byte>(flag::hazard_stop);
+    bytes = changed.bytes;
+  }
+  if (fault_ == Fault::identity_not_checked && is_forward(message.kind())) {
+    changed = message;
+    take_for_present(changed.bytes);
     bytes = changed.bytes;
   }
   if (const char* fault = find_fault(bytes))
     throw Violation(std::string("malformed: ") + fault + ": " + describe(bytes));
-  const Kind kind = message.kind();
   const char* fault = nullptr;
   ReceiveOp* matched = nullptr;
-  if (kind == Kind::eager &&
-      protocol_.try_match_eager(*comm_, load<SequencedHeader>(bytes),
-                                bytes.size() - sizeof(SequencedHeader), matched)) {
-    deliver(*matched, 0, bytes.subspan(sizeof(SequencedHeader)));
+  const auto head =
+      bytes.size() >= sizeof(SequencedHeader) ? load<SequencedHeader>(bytes) : SequencedHeader{};
+  if (kind_of(head.kind_version) == Kind::eager &&
+      protocol_.try_match_eager(head, bytes.size() - sizeof head, matched)) {
+    deliver(*matched, 0, bytes.subspan(sizeof head));
     complete(receive_of(*matched), false);
-  } else if (is_targeted(kind)) {
-    fault = protocol_.on_targeted(bytes);
   } else {
-    fault = protocol_.on_sequenced(*comm_, bytes);
+    fault = protocol_.on_message(bytes);
   }
   if (fault != nullptr)
     throw Violation(std::string("impossible: ") + fault + ": " + describe(bytes));
@@ -259,7 +375,7 @@ void Process::deliver(ReceiveOp& op, std::uint64_t offset_bytes,
   std::memcpy(receive.buffer.data() + offset_bytes, payload.data(), std::min(room, payload.size()));
 }
 
-// Transfers ------------------------------------------------------------------------------------------------------------------
+// Transfers -----------------------------------------------------------------------------
 
 void Process::write_at(const RemoteMemory& target, std::span<const std::byte> payload) {
   const Key key = key_of(target);
@@ -288,8 +404,10 @@ bool Process::move_data(const Job& job) {
     case Job::Kind::write: {
       if (transport_.write == Transport::Write::fails_later) return false;
       Send& send = send_of(*job.send);
-      write_at(job.send->target, std::span(send.data).first(job.send->take_bytes));
-      return true;
+      const bool all = transport_.write != Transport::Write::fails_midway;
+      write_at(job.send->target,
+               std::span(send.data).first(all ? job.send->take_bytes : job.send->take_bytes / 2));
+      return all;
     }
     case Job::Kind::push: {
       Send& send = send_of(*job.send);
@@ -345,9 +463,11 @@ void Process::notice(const Job& job, bool moved) {
   perform_actions();
 }
 
-// Actions --------------------------------------------------------------------------------------------------------------------
+// Actions -------------------------------------------------------------------------------
 
 void Process::perform_actions() {
+  if (performing_) return;  // from a callback: whoever performs goes on with what it has added
+  performing_ = true;
   // A step may add actions while earlier ones are done; the vector may move, so each is copied.
   auto& actions = protocol_.actions();
   for (std::size_t i = 0; i < actions.size(); ++i) {
@@ -355,6 +475,7 @@ void Process::perform_actions() {
     perform(action);
   }
   actions.clear();
+  performing_ = false;
 }
 
 void Process::perform(const Action& action) {
@@ -375,6 +496,7 @@ void Process::perform(const Action& action) {
           protocol_.write_done(*action.send);
           break;
         case Transport::Write::later:
+        case Transport::Write::fails_midway:
         case Transport::Write::fails_later: begin(job); break;
         case Transport::Write::refused:
         case Transport::Write::none: protocol_.write_refused(*action.send); break;
@@ -401,23 +523,33 @@ void Process::perform(const Action& action) {
 }
 
 void Process::control(const Action& action) {
-  Message message;
-  message.from = rank_;
-  message.to = action.peer->rank;
+  Message message{rank_, action.peer->rank, -1, 0, {}};
   const bool accessible = transport_.write != Transport::Write::none;
-  const Kind kind = kind_of(std::to_integer<std::uint8_t>(action.header[0]));
+  const Kind kind = action.message.kind();
   if (kind == Kind::rts) {
     Send& send = send_of(*action.send);
-    message.bytes = with_memory(action, send.data.data(), {rank_, send.index}, transport_.reads);
+    message.bytes =
+        with_memory(action.message, send.data.data(), {rank_, send.index}, transport_.reads);
     message.send_id = send.id;
   } else if (kind == Kind::rtr || kind == Kind::grant) {
     Receive& receive = receive_of(*action.receive);
-    message.bytes = with_memory(action, receive.buffer.data(), {rank_, receive.index}, accessible);
+    message.bytes = with_memory(action.message, receive.buffer.data(), {rank_, receive.index},
+                                accessible && registers());
+    if (kind == Kind::rtr) {
+      receive.names_memory =
+          !(load<RtrHeader>(behind_prefix(message.bytes)).head.flags & flag::no_memory);
+    }
   } else {
-    message.bytes.assign(action.header.begin(), action.header.begin() + action.header_bytes);
+    message.bytes = encoded(action.message);
     if (kind == Kind::rtr_ack) message.send_id = send_of(*action.send).id;
   }
+  plant_in(message.bytes);
   network_.transmit(std::move(message));
+}
+
+/// Does the next registration of a receive's buffer succeed?
+bool Process::registers() noexcept {
+  return transport_.registers_every == 0 || ++registrations_ % transport_.registers_every == 0;
 }
 
 void Process::complete(Receive& receive, bool cancelled) {

@@ -1,4 +1,6 @@
-// One modelled MPI process around the real protocol code: requests with real buffers and the actions the protocol asks for.
+// One modelled MPI process around the real protocol code: requests with real buffers and the
+// actions the protocol asks for.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstddef>
@@ -26,13 +28,15 @@ struct Broken : std::runtime_error {
 /// What the transport below can do with a large message.
 struct Transport {
   enum class Write : std::uint8_t {
-    at_once,      ///< the write has ended when it is posted (shared memory)
-    later,        ///< posted now, ended later
-    refused,      ///< refused when posted
-    fails_later,  ///< posted, and refused when it should end
-    none,         ///< no memory is ever named: push only
+    at_once,       ///< the write has ended when it is posted (shared memory)
+    later,         ///< posted now, ended later
+    refused,       ///< refused when posted
+    fails_later,   ///< posted, and refused when it should end
+    fails_midway,  ///< the same, when half of it has been written
+    none,          ///< no memory is ever named: push only
   };
-  /// Is DONE posted behind the data (chained completion)? Concerns reads, and writes that are posted.
+  /// Is DONE posted behind the data (chained completion)? Concerns reads, and writes that are
+  /// posted.
   enum class Chain : std::uint8_t {
     none,
     at_once,      ///< with the data
@@ -42,14 +46,17 @@ struct Transport {
   Write write = Write::later;
   std::uint64_t fragment_bytes = 2;
   Chain chain = Chain::none;
+  unsigned registers_every = 0;  ///< n: only every n-th registration of a receive's buffer
+                                 ///< succeeds; 0: all do
 };
 
-enum class SendMode : std::uint8_t { eager, eager_sync, rendezvous };
+enum class SendMode : std::uint8_t { eager, eager_sync, rendezvous, rendezvous_sync };
 
 struct Send : SendOp {
   int id = 0;     ///< unique in the world; seeds the payload
   int index = 0;  ///< in order of starting at its process
   int to = 0;
+  int generation = 0;  ///< of its communicator, at its process
   SendMode mode = SendMode::eager;
   std::vector<std::byte> data;
   bool complete = false;
@@ -58,6 +65,7 @@ struct Send : SendOp {
 
 struct Receive : ReceiveOp {
   int index = 0;                  ///< in order of posting at its process
+  int generation = 0;             ///< of its communicator, at its process
   std::vector<std::byte> buffer;  ///< [capacity_bytes + guard_bytes]
   bool complete = false;
   bool cancelled = false;
@@ -83,8 +91,11 @@ struct Message {
   std::uint64_t number = 0;  ///< for the network's own use
   std::vector<std::byte> bytes;
 
+  [[nodiscard]] std::span<const std::byte> unprefixed() const noexcept {
+    return behind_prefix(bytes);
+  }
   [[nodiscard]] Kind kind() const noexcept {
-    return kind_of(std::to_integer<std::uint8_t>(bytes[0]));
+    return kind_of(std::to_integer<std::uint8_t>(unprefixed()[0]));
   }
   [[nodiscard]] Stream stream() const noexcept { return stream_of(kind()); }
 };
@@ -106,16 +117,21 @@ class Process;
 class Network {
  public:
   virtual ~Network() = default;
-  virtual void transmit(Message message) = 0;
+  /// @returns  false: there is no room; it stays with the network and goes later, which
+  /// Process::transmitted says of a message that stands for a send
+  virtual bool transmit(Message message) = 0;
   virtual void start(Job job) = 0;
   [[nodiscard]] virtual Process& process(int rank) = 0;
+  /// What sends and receives are told the time is; 0: nothing.
+  [[nodiscard]] virtual std::uint64_t now_ns() const noexcept { return 0; }
   virtual void completed(Send&) {}
   virtual void completed(Receive&) {}
   /// A receive is about to be posted. For reference matchers.
   virtual void posted(Process&, Receive&) {}
 };
 
-/// Faults that the tests plant to see whether they are noticed. All of them sit around the product's code, none in it.
+/// Faults that the tests plant to see whether they are noticed. All of them sit around the
+/// product's code, none in it.
 enum class Fault : std::uint8_t {
   none,
   no_rtr_ack,            ///< RTR-ACKs are lost (P1.6)
@@ -123,31 +139,68 @@ enum class Fault : std::uint8_t {
   rtr_behind_wildcard,   ///< wildcards in front do not hold RTRs back (P1.7)
   eager_flag_never_set,  ///< eager sends tell the hazard control nothing (P1.8)
   revoke_not_awaited,  ///< a cancelled receive gets its buffer back before the sender has confirmed
-  late_rtr_taken_for_new,  ///< an RTR counts from where the sender is, not from where the receiver was
+  late_rtr_taken_for_new,  ///< an RTR counts from where the sender is, not from where the receiver
+                           ///< was
   stop_rtr_lost,           ///< stop-RTR does not reach the receiver (P1.8)
-  chained_ahead,  ///< the network does not hold a chained DONE back until the data has moved (P1.2, P1.3)
+  identity_not_checked,    ///< a message of a freed communicator is taken for one of the next
+  era_not_carried,         ///< prefixes say nothing of what their senders have heard
+  no_stream_end,           ///< a process that frees a communicator does not say so
+  stream_end_ignored,      ///< RTRs stay in use after their sender has freed the communicator
+  queue_dies_with_communicator,  ///< what waits for room is thrown away when its communicator is
+                                 ///< freed
+  ghost_dropped,                 ///< what uses the RTR of a cancelled receive is lost
+  fragment_to_cancelled,  ///< a fragment goes to the receive whose RTR it uses, cancelled or not
+  chained_ahead,  ///< the network does not hold a chained DONE back until the data has moved (P1.2,
+                  ///< P1.3)
 };
 
 class Process final : public Host {
  public:
+  /// @param world  its communicator is MPI_COMM_WORLD; false: one that its processes have agreed on
+  /// @param communicators_before  how many it has made before that one, of itself alone
   Process(Network& network, int rank, int size, const Config& config, const Transport& transport,
-          Fault fault, std::uint16_t incarnation = 0);
+          Fault fault, bool world = true, unsigned communicators_before = 0);
   ~Process() override;
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   Send& isend(int to, int tag, std::size_t length_bytes, SendMode mode, int id);
-  Receive& irecv(int from, int tag, std::size_t capacity_bytes, bool speculate);
+  /// @param found_by_look  the look at the network before this call has found its message
+  Receive& irecv(int from, int tag, std::size_t capacity_bytes, bool speculate,
+                 bool found_by_look = false);
   void cancel(Receive& receive);
-  /// Matched probe and, when it finds something, the receive of it. @returns  nullptr when nothing is there
+  /// The time has gone on, as Network::now_ns says.
+  void expire();
+  /// Matched probe and, when it finds something, the receive of it. @returns  nullptr when nothing
+  /// is there
   Receive* improbe_and_receive(int from, int tag, std::size_t capacity_bytes);
   /// The two halves of it: what lies between may be another call.
   Arrived* improbe(int from, int tag);
   Receive& imrecv(Arrived& message, std::size_t capacity_bytes);
 
+  // Communicators: two processes agree on one by messages, as Open MPI does.
+  /// Free the communicator; nothing of this process's is open in it.
+  void free_communicator();
+  /// First half of making one: tell the other process, and wait for it.
+  void agree();
+  /// Second half: it exists here; tell the other process, and wait for it.
+  void activate();
+  /// Has the other process said what agree or activate waits for?
+  [[nodiscard]] bool agreed() const noexcept {
+    return agreement_ == nullptr || agreement_->complete;
+  }
+  /// Is a request open in the present communicator?
+  [[nodiscard]] bool busy() const noexcept;
+  [[nodiscard]] int generation() const noexcept { return generation_; }
+  /// Has a receive been cancelled whose RTR may still be used?
+  [[nodiscard]] bool has_ghosts() const noexcept { return !ghosts_.empty(); }
+
+  /// A message that stands for a send, and for which there was no room, has left.
+  void transmitted(int send_id);
   /// A message has arrived and the process is inside MPI.
   void deliver(const Message& message);
-  /// The data of a transfer moves (no processor needed). Separate from the notice, which needs the process inside MPI.
+  /// The data of a transfer moves (no processor needed). Separate from the notice, which needs the
+  /// process inside MPI.
   /// @returns  false when the transport refuses
   bool move_data(const Job& job);
   void notice(const Job& job, bool moved);
@@ -155,7 +208,9 @@ class Process final : public Host {
   void go_on_posting(Job& job);
 
   [[nodiscard]] Protocol& protocol() noexcept { return protocol_; }
+  /// The present communicator, if there is one.
   [[nodiscard]] Communicator& comm() noexcept { return *comm_; }
+  [[nodiscard]] bool has_comm() const noexcept { return comm_ != nullptr; }
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
   [[nodiscard]] std::deque<Send>& sends() noexcept { return sends_; }
   [[nodiscard]] std::deque<Receive>& receives() noexcept { return receives_; }
@@ -167,12 +222,19 @@ class Process final : public Host {
 
   void deliver(ReceiveOp& receive, std::uint64_t offset_bytes,
                std::span<const std::byte> payload) override;
+  [[nodiscard]] std::uint64_t now_ns() const override { return network_.now_ns(); }
+  [[nodiscard]] std::uint64_t process_of(const Communicator& comm, std::int32_t rank) override;
 
   /// A guard was overwritten or a buffer changed after its receive had ended.
   void check_buffers();
 
  private:
   void perform_actions();
+  void add_communicator();
+  void exchange();
+  void take_for_present(std::vector<std::byte>& message);
+  [[nodiscard]] bool registers() noexcept;
+  void plant_in(std::vector<std::byte>& message);
   void perform(const Action& action);
   void control(const Action& action);
   void begin(Job job);
@@ -189,7 +251,19 @@ class Process final : public Host {
   Fault fault_;
   Counters counters_;
   Protocol protocol_;
-  std::unique_ptr<Communicator> comm_;
+  int size_;
+  Communicator* world_ = nullptr;
+  Communicator* comm_ = nullptr;  ///< the present one, owned by the protocol
+  int generation_ = 0;
+  Receive* agreement_ = nullptr;  ///< what agree or activate waits for
+  bool performing_ = false;
+  std::uint32_t made_ = 0;  ///< communicators
+  unsigned registrations_ = 0;
+  struct Ghost {
+    Handle handle;
+    Receive* receive;
+  };
+  std::vector<Ghost> ghosts_;  ///< RTRs of receives that were cancelled alone
   std::deque<Send> sends_;
   std::deque<Receive> receives_;
 };

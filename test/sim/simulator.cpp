@@ -1,11 +1,12 @@
 // Modelled network, virtual time, reference matcher.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "simulator.hpp"
 
 #include <algorithm>
 
 namespace overlap::speculative::sim {
 
-// Reference ------------------------------------------------------------------------------------------------------------------
+// Reference -----------------------------------------------------------------------------
 
 namespace {
 
@@ -50,12 +51,13 @@ int Reference::match_of(int receive) const {
   return found == matches_.end() ? -1 : found->second;
 }
 
-// Network --------------------------------------------------------------------------------------------------------------------
+// Network -------------------------------------------------------------------------------
 
 Simulator::Simulator(int ranks, const Fabric& fabric, const Config& config,
-                     const Transport& transport, bool early_progress)
+                     const Transport& transport, bool early_progress, bool patient)
     : fabric_(fabric),
       early_progress_(early_progress),
+      patient_(patient),
       ranks_(static_cast<std::size_t>(ranks)),
       random_(fabric.seed * 0x9e3779b97f4a7c15U + 1) {
   for (int rank = 0; rank < ranks; ++rank) {
@@ -78,7 +80,7 @@ std::uint64_t Simulator::occupy(int from, int to, std::uint64_t bytes, std::uint
   return free_ns + fabric_.latency_ns + jitter;
 }
 
-void Simulator::transmit(Message message) {
+bool Simulator::transmit(Message message) {
   Rank& from = ranks_[static_cast<std::size_t>(message.from)];
   from.clock_ns += fabric_.overhead_ns;
   ++messages_;
@@ -89,6 +91,7 @@ void Simulator::transmit(Message message) {
   const int to = message.to;
   at(there_ns, Event::What::arrival, to,
      std::make_shared<Notice>(Notice{true, std::move(message), {}, false}));
+  return true;
 }
 
 void Simulator::start(Job job) {
@@ -116,7 +119,8 @@ void Simulator::start(Job job) {
   }
 }
 
-/// DONE follows its data without a processor: right behind a write, back to the owner of what was read.
+/// DONE follows its data without a processor: right behind a write, back to the owner of what was
+/// read.
 void Simulator::send_chained(Job& job, std::uint64_t moved_ns) {
   for (Message& done : job.chained) {
     ++messages_;
@@ -162,7 +166,8 @@ void Simulator::verify(Rank& rank, Receive& receive) {
   }
 }
 
-/// Messages are the reference's as soon as all earlier ones of their sender are, as with the process itself.
+/// Messages are the reference's as soon as all earlier ones of their sender are, as with the
+/// process itself.
 void Simulator::tell_reference(Rank& rank, const Message& message) {
   auto& early = rank.early[message.from];
   early.emplace(message.number, message);
@@ -170,12 +175,13 @@ void Simulator::tell_reference(Rank& rank, const Message& message) {
   for (auto first = early.find(next); first != early.end(); first = early.find(next)) {
     const Message& now = first->second;
     if (now.send_id >= 0) {
-      rank.reference.arrive({now.from, load<SequencedHeader>(now.bytes).tag, now.send_id});
+      rank.reference.arrive({now.from, load<SequencedHeader>(now.unprefixed()).tag, now.send_id});
     } else {
-      // A REVOKE-ACK: the cancelled receives of its envelope end here, before the messages behind it.
+      // A REVOKE-ACK: the cancelled receives of its envelope end here, before the messages behind
+      // it.
       for (Receive& receive : rank.process->receives()) {
         const bool ends = receive.state == ReceiveState::revoking && receive.source == now.from &&
-                          receive.tag == load<SequencedHeader>(now.bytes).tag &&
+                          receive.tag == load<SequencedHeader>(now.unprefixed()).tag &&
                           rank.reference.match_of(receive.index) < 0;
         if (ends) rank.reference.cancelled(receive.index);
       }
@@ -185,7 +191,7 @@ void Simulator::tell_reference(Rank& rank, const Message& message) {
   }
 }
 
-// Processes ------------------------------------------------------------------------------------------------------------------
+// Processes -----------------------------------------------------------------------------
 
 void Simulator::handle(Rank& rank, const Notice& notice) {
   rank.clock_ns += fabric_.overhead_ns;
@@ -212,6 +218,30 @@ void Simulator::progress(Rank& rank) {
   }
 }
 
+/// A send is deferred: its process polls. @returns  false: none is
+bool Simulator::await_rtr(Rank& rank) {
+  constexpr std::uint64_t poll_ns = 1000;
+  if (!rank.process->protocol().has_deferred()) return false;
+  rank.inside = true;
+  at(rank.clock_ns + poll_ns, Event::What::resume, rank.process->rank());
+  return true;
+}
+
+bool Simulator::post(Rank& rank, const Step& step) {
+  Process& self = *rank.process;
+  bool found = false;
+  if (early_progress_ && step.speculate) {
+    const auto there = [&] {
+      return self.protocol().probe(self.comm(), step.peer, step.tag) != nullptr;
+    };
+    found = !there();
+    progress(rank);
+    found = found && there();
+  }
+  self.irecv(step.peer, step.tag, step.bytes, step.speculate, found);
+  return true;
+}
+
 /// @returns  false when the process goes on later
 bool Simulator::do_step(Rank& rank, const Step& step) {
   Process& self = *rank.process;
@@ -231,13 +261,9 @@ bool Simulator::do_step(Rank& rank, const Step& step) {
       }
       const int id = static_cast<int>(sends_by_id_.size());
       sends_by_id_.push_back(&self.isend(step.peer, step.tag, step.bytes, step.mode, id));
-      return true;
+      return !await_rtr(rank);
     }
-    case Step::What::receive:
-      rank.clock_ns += fabric_.overhead_ns;
-      if (early_progress_ && step.speculate) progress(rank);
-      self.irecv(step.peer, step.tag, step.bytes, step.speculate);
-      return true;
+    case Step::What::receive: rank.clock_ns += fabric_.overhead_ns; return post(rank, step);
     case Step::What::cancel: {
       if (static_cast<std::size_t>(step.which) >= self.receives().size()) return true;
       Receive& receive = self.receives()[static_cast<std::size_t>(step.which)];
@@ -269,6 +295,12 @@ bool Simulator::do_step(Rank& rank, const Step& step) {
 
 void Simulator::go_on(Rank& rank) {
   rank.waiting = false;
+  if (rank.process->protocol().has_deferred()) {
+    current_ = rank.process->rank();
+    progress(rank);
+    rank.process->expire();
+    if (await_rtr(rank)) return;
+  }
   while (rank.next_step < rank.program.size()) {
     const Step& step = rank.program[rank.next_step];
     rank.inside = false;
@@ -289,7 +321,8 @@ void Simulator::loop() {
     Rank& rank = ranks_[static_cast<std::size_t>(event.rank)];
     switch (event.what) {
       case Event::What::data_moves: {
-        // RDMA: no processor. The one who started it learns of the end a latency later (a push ends when the last piece is out).
+        // RDMA: no processor. The one who started it learns of the end a latency later (a push ends
+        // when the last piece is out).
         event.notice->moved = rank.process->move_data(event.notice->job);
         const bool remote = event.notice->job.kind == Job::Kind::write;
         at(event.at_ns + (remote ? fabric_.latency_ns : 0), Event::What::transfer_ends, event.rank,

@@ -1,7 +1,9 @@
 // Many processes of the real protocol code on a modelled network with virtual time. For tests only.
 //
-// Protocol code of a process runs only while the process is inside MPI: in a call, or waiting. What the network does by itself
-// (messages under way, RDMA writes and reads) goes on while it computes; a message that has arrived waits in its inbox.
+// Protocol code of a process runs only while the process is inside MPI: in a call, or waiting. What
+// the network does by itself (messages under way, RDMA writes and reads) goes on while it computes;
+// a message that has arrived waits in its inbox.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -45,8 +47,8 @@ struct Step {
   int which = 0;
 };
 
-/// What MPI's rules give to each receive of one process, by the plainest code that can say it. Takes each message at the moment at
-/// which the process sees it in order.
+/// What MPI's rules give to each receive of one process, by the plainest code that can say it.
+/// Takes each message at the moment at which the process sees it in order.
 class Reference {
  public:
   struct Arrival {
@@ -76,11 +78,13 @@ class Reference {
 class Simulator final : public Network {
  public:
   Simulator(int ranks, const Fabric& fabric, const Config& config, const Transport& transport,
-            bool early_progress);
+            bool early_progress, bool patient = false);
 
-  /// Run a program on every process until nothing happens any more. @returns  virtual time of the end
+  /// Run a program on every process until nothing happens any more. @returns  virtual time of the
+  /// end
   std::uint64_t run(std::vector<std::vector<Step>> programs);
-  /// Cancel the receives that are open and receive the messages that nobody has received; then nothing may be left over.
+  /// Cancel the receives that are open and receive the messages that nobody has received; then
+  /// nothing may be left over.
   void wind_up();
 
   [[nodiscard]] std::uint64_t clock(int rank) const {
@@ -91,11 +95,14 @@ class Simulator final : public Network {
   }
   [[nodiscard]] std::uint64_t messages() const noexcept { return messages_; }
 
-  void transmit(Message message) override;
+  bool transmit(Message message) override;
   void start(Job job) override;
   void completed(Send& send) override;
   void completed(Receive& receive) override;
   void posted(Process& process, Receive& receive) override;
+  [[nodiscard]] std::uint64_t now_ns() const noexcept override {
+    return patient_ ? ranks_[static_cast<std::size_t>(current_)].clock_ns + 1 : 0;
+  }
 
  private:
   struct Notice {  ///< in an inbox: a message, or the end of a transfer
@@ -133,6 +140,8 @@ class Simulator final : public Network {
   void loop();
   void go_on(Rank& rank);
   bool do_step(Rank& rank, const Step& step);
+  bool await_rtr(Rank& rank);
+  bool post(Rank& rank, const Step& step);
   void progress(Rank& rank);
   void handle(Rank& rank, const Notice& notice);
   void send_chained(Job& job, std::uint64_t moved_ns);
@@ -142,6 +151,7 @@ class Simulator final : public Network {
 
   Fabric fabric_;
   bool early_progress_;
+  bool patient_;  ///< sends may wait for RTRs that usually cross them (P1.14)
   std::vector<Rank> ranks_;
   std::priority_queue<Event> events_;
   std::map<std::pair<int, int>, std::uint64_t> link_free_ns_;

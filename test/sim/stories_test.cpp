@@ -1,4 +1,5 @@
 // The scenarios of the paper's figures, message by message.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "test/sim/pair.hpp"
 #include "test/support/catch.hpp"
 
@@ -432,33 +433,289 @@ TEST_CASE(
     }
     CHECK(at_sender(pair).adaptation_stops >= 2);
     CHECK(at_sender(pair).adaptation_resumes >= 2);
-    CHECK(at_receiver(pair).rtr_sent <= 20);
+    CHECK(at_receiver(pair).rtr_sent <= 26);
     CHECK(at_sender(pair).rtr_used == 0);
   }
 }
 
+namespace {
+
+/// A message whose RTR crosses its RTS.
+void cross(Pair& pair) {
+  Receive& receive = pair.receive_large();
+  Send& send = pair.rendezvous();
+  pair.settle();
+  CHECK(got(receive, send));
+}
+
+/// A message whose receive has been posted long before.
+void in_time(Pair& pair, int tag = 5) {
+  Receive& receive = pair.receive_large(6, tag);
+  pair.settle();
+  Send& send = pair.send(SendMode::rendezvous, 6, tag);
+  pair.settle();
+  CHECK(got(receive, send));
+}
+
+}  // namespace
+
+TEST_CASE(
+    "A stopped envelope speculates again within 4 messages once its receives are early (P1.15)") {
+  for (const HazardPolicy policy : both_policies) {
+    Pair pair(policy);
+    for (int i = 0; i < 100; ++i) cross(pair);
+    CHECK(at_sender(pair).adaptation_stops >= 1);
+    CHECK(at_sender(pair).rtr_used == 0);
+    // The sample, a probe for every fourth message, and the attempt after 64 of them.
+    CHECK(at_receiver(pair).rtr_sent <= 16 + 100 / 4 + 16);
+    for (int i = 0; i < 4; ++i) in_time(pair);
+    CHECK(at_sender(pair).rtr_used >= 1);
+    const std::uint64_t used = at_sender(pair).rtr_used;
+    for (int i = 0; i < 20; ++i) in_time(pair);
+    CHECK(at_sender(pair).rtr_used == used + 20);
+  }
+}
+
+TEST_CASE("A sender that has forgotten a stopped envelope resumes it (P1.11)") {
+  Config config;
+  config.adaptation.min_sample_rtrs = 4;
+  config.envelopes.envelopes_max = 1;
+  Pair pair(HazardPolicy::envelope_sequence, config);
+  while (at_sender(pair).adaptation_stops == 0) cross(pair);
+  pair.send(SendMode::rendezvous, 6, 6);  // forgets tag 5 at the sender
+  Receive& other = pair.receive_small();
+  pair.receiver().cancel(other);
+  pair.receiver().irecv(0, 6, 2, false);
+  pair.settle();
+  const std::uint64_t resumes = at_sender(pair).adaptation_resumes;
+  Receive& receive = pair.receive_small();
+  Send& send = pair.rendezvous();
+  CHECK((pair.peek<RtsHeader>(Kind::rts).head.flags & flag::adapt_resume) != 0);
+  pair.settle();
+  CHECK(receive.truncated());
+  CHECK(send.complete);
+  CHECK(at_sender(pair).adaptation_resumes == resumes + 1);
+}
+
+TEST_CASE("A sender that does not speculate says so once, with its first message (P1.12)") {
+  for (const HazardPolicy policy : both_policies) {
+    Config off;
+    off.speculation = false;
+    Pair pair(policy, {}, {}, true, off);
+    pair.receive_large();
+    pair.receive_large();
+    CHECK(pair.on_its_way(Kind::rtr) == 2);
+    pair.rendezvous();
+    pair.eager();
+    pair.settle();
+    for (int i = 0; i < 50; ++i) in_time(pair);
+    CHECK(at_receiver(pair).rtr_sent == 2);
+    CHECK(at_receiver(pair).rts_ack_sent == 0);
+  }
+}
+
+TEST_CASE(
+    "The early look is for an RTR of the very tag, and stops with the speculation (P1.4, P1.11)") {
+  Pair pair(HazardPolicy::envelope_sequence);
+  Peer& to = pair.sender().comm().peer(1);
+  Protocol& sender = pair.sender().protocol();
+  pair.receive_large(6, 6);
+  pair.settle();
+  CHECK_FALSE(Protocol::has_rtr(to, 5));
+  CHECK(sender.wants_early_progress(to, 5));
+  CHECK(Protocol::has_rtr(to, 6));
+  CHECK_FALSE(sender.wants_early_progress(to, 6));
+  Receive asked;
+  asked.source = 0;
+  asked.tag = 5;
+  Protocol& receiver = pair.receiver().protocol();
+  CHECK(receiver.wants_early_progress(pair.receiver().comm(), asked));
+  while (at_sender(pair).adaptation_stops == 0) cross(pair);
+  CHECK_FALSE(sender.wants_early_progress(to, 5));
+  CHECK(receiver.wants_early_progress(pair.receiver().comm(), asked));  // for the evidence
+  pair.receiver().comm().peer(0).receive_envelopes.get(5, {})->muted = true;
+  CHECK_FALSE(receiver.wants_early_progress(pair.receiver().comm(), asked));
+}
+
+TEST_CASE("A send whose RTRs usually cross waits a little for the next one (P1.14)") {
+  Pair pair(HazardPolicy::envelope_sequence);
+  pair.clock_ns = 1000;
+  for (int i = 0; i < 2; ++i) {
+    Receive& receive = pair.receive_large(65536);
+    Send& send = pair.rendezvous(65536);
+    CHECK(send.state == SendState::waiting);
+    pair.settle();
+    CHECK(got(receive, send));
+  }
+  for (int i = 0; i < 100; ++i) {
+    Receive& receive = pair.receive_large(65536);
+    Send& send = pair.rendezvous(65536);
+    CHECK(send.state == SendState::deferred);
+    CHECK(pair.on_its_way(Kind::rts) == 0);
+    pair.clock_ns += 3000;
+    pair.sender().expire();
+    CHECK(send.state == SendState::deferred);
+    REQUIRE(pair.deliver(Kind::rtr));
+    CHECK(send.state == SendState::writing);
+    pair.settle();
+    CHECK(got(receive, send));
+  }
+  CHECK(at_sender(pair).rtr_awaited == 100);
+  CHECK(at_sender(pair).rtr_awaited_in_time == 100);
+  CHECK(at_sender(pair).rtr_used == 100);
+  CHECK(at_sender(pair).adaptation_stops == 0);
+}
+
+TEST_CASE("An RTS that the look of a receive finds counts as an RTR that has crossed it (P1.14)") {
+  for (const bool reads : {true, false}) {
+    Transport transport;
+    transport.reads = reads;
+    Pair pair(HazardPolicy::envelope_sequence, {}, transport);
+    pair.clock_ns = 1000;
+    for (int i = 0; i < 2; ++i) {
+      Send& send = pair.rendezvous(65536);
+      CHECK(send.state == SendState::waiting);
+      REQUIRE(pair.deliver(Kind::rts));
+      Receive& receive = pair.receiver().irecv(0, 5, 65536, true, true);
+      pair.settle();
+      CHECK(got(receive, send));
+    }
+    Send& send = pair.rendezvous(65536);
+    CHECK(send.state == SendState::deferred);
+    Receive& receive = pair.receive_large(65536);
+    pair.settle();
+    CHECK(got(receive, send));
+    CHECK(at_sender(pair).rtr_used == 1);
+  }
+}
+
+TEST_CASE("So does an RTS that waited for its receive no longer than a sender may wait (P1.14)") {
+  const PatienceRules rules;
+  for (const std::uint64_t waited_ns : {rules.wait_max_ns, rules.wait_max_ns + 1}) {
+    Pair pair(HazardPolicy::envelope_sequence);
+    pair.clock_ns = 1000;
+    for (int i = 0; i < 2; ++i) {
+      Send& send = pair.rendezvous(65536);
+      REQUIRE(pair.deliver(Kind::rts));
+      pair.clock_ns += waited_ns;
+      Receive& receive = pair.receive_large(65536);
+      pair.settle();
+      CHECK(got(receive, send));
+    }
+    const bool deferred = pair.rendezvous(65536).state == SendState::deferred;
+    CHECK(deferred == (waited_ns <= rules.wait_max_ns));
+  }
+}
+
+TEST_CASE("A deferred send goes by RTS when its time is over or another send follows (P1.14)") {
+  Config config;
+  config.adaptation.enabled = false;
+  Pair pair(HazardPolicy::envelope_sequence, config);
+  pair.clock_ns = 1000;
+  std::vector<std::pair<Receive*, Send*>> all;
+  const auto next = [&]() -> Send& {
+    Receive& receive = pair.receive_large(65536);
+    Send& send = pair.rendezvous(65536);
+    all.push_back({&receive, &send});
+    return send;
+  };
+  while (next().state != SendState::deferred) pair.settle();
+  pair.clock_ns += 50000;
+  pair.sender().expire();
+  CHECK(all.back().second->state == SendState::waiting);
+  CHECK(at_sender(pair).rtr_awaited_in_time == 0);
+  pair.settle();
+  int until_next = 0;
+  while (next().state != SendState::deferred) {
+    ++until_next;
+    pair.settle();
+  }
+  CHECK(until_next >= 3);  // it tries less often
+  Send& follower = pair.send(SendMode::eager, 2, 6);
+  CHECK(all.back().second->state == SendState::waiting);
+  CHECK(pair.peek<RtsHeader>(Kind::rts).head.sequence + 1 ==
+        pair.peek<SequencedHeader>(Kind::eager).sequence);
+  Receive& behind = pair.receiver().irecv(0, 6, 2, false);
+  pair.settle();
+  CHECK(got(behind, follower));
+  for (const auto& [receive, send] : all) {
+    CHECK(got(*receive, *send));
+    CHECK(send->complete);
+  }
+  CHECK_FALSE(pair.sender().protocol().has_deferred());
+}
+
+namespace {
+
+/// Take the oldest message of this kind off the network, to be delivered by hand later.
+Message intercept(Pair& pair, Kind kind) {
+  const auto taken = pair.take(kind);
+  REQUIRE(taken.has_value());
+  return *taken;
+}
+
+/// Both processes free their communicator and make the next one with the same context.
+void use_context_again(Pair& pair) {
+  for (int rank = 0; rank < 2; ++rank) pair.process(rank).free_communicator();
+  pair.settle();
+  for (int rank = 0; rank < 2; ++rank) pair.process(rank).agree();
+  pair.settle();
+  for (int rank = 0; rank < 2; ++rank) pair.process(rank).activate();
+  pair.settle();
+  REQUIRE(pair.sender().agreed());
+  REQUIRE(pair.receiver().agreed());
+}
+
+}  // namespace
+
 TEST_CASE("A late RTR of a freed communicator means nothing to the next one with its context") {
   for (const HazardPolicy policy : both_policies) {
-    Pair old(policy, {}, {}, 1);
-    old.send(SendMode::eager, 2);
-    old.receive_large();  // gets the eager message, and with it the sender's incarnation
-    old.settle();
-    old.receive_large();
-    const Message late{1, 0, -1, 0, [&] {
-                         const auto rtr = old.peek<RtrHeader>(Kind::rtr);
-                         std::vector<std::byte> bytes(sizeof rtr + rtr.key_bytes);
-                         std::memcpy(bytes.data(), &rtr, sizeof rtr);
-                         return bytes;
-                       }()};
-
-    Pair fresh(policy, {}, {}, 2);
-    fresh.sender().deliver(late);
-    CHECK(fresh.sender().counters().rtr_stale == 1);
-    CHECK(fresh.sender().comm().peer(1).kept_rtrs == 0);
-    Send& send = fresh.rendezvous();
-    CHECK(fresh.on_its_way(Kind::rts) == 1);
-    Receive& receive = fresh.receive_large();
-    fresh.settle();
+    Pair pair(policy, {}, {}, false);
+    pair.eager();
+    pair.receive_small();  // gets it, and with it the sender's incarnation
+    pair.settle();
+    Receive& open = pair.receive_large();
+    const Message late = intercept(pair, Kind::rtr);
+    pair.sender().free_communicator();
+    REQUIRE(pair.deliver(Kind::stream_end));
+    pair.receiver().cancel(open);  // local now
+    CHECK(open.cancelled);
+    CHECK(pair.quiet());
+    pair.receiver().free_communicator();
+    for (int rank = 0; rank < 2; ++rank) pair.process(rank).agree();
+    pair.settle();
+    for (int rank = 0; rank < 2; ++rank) pair.process(rank).activate();
+    pair.settle();
+    pair.sender().deliver(late);
+    CHECK(at_sender(pair).stale_dropped == 1);
+    Send& send = pair.rendezvous();
+    CHECK(pair.on_its_way(Kind::rts) == 1);
+    Receive& receive = pair.receive_large();
+    pair.settle();
     CHECK(got(receive, send));
+  }
+}
+
+TEST_CASE("A late message of a freed communicator is not received in the next one") {
+  // The sender has made more communicators of its own than the receiver, or fewer.
+  for (const HazardPolicy policy : both_policies) {
+    for (const bool bound : {false, true}) {
+      Pair pair(policy, {}, {}, false);
+      if (bound) {
+        pair.eager();
+        pair.receive_small();
+        pair.settle();
+      }
+      pair.eager();  // nobody receives it
+      const Message late = intercept(pair, Kind::eager);
+      use_context_again(pair);
+      pair.receiver().deliver(late);
+      CHECK(at_receiver(pair).stale_dropped >= 1);
+      CHECK(pair.receiver().comm().unexpected_count == 0);
+      Send& send = pair.eager();
+      Receive& receive = pair.receive_small();
+      pair.settle();
+      CHECK(got(receive, send));
+    }
   }
 }

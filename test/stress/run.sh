@@ -2,6 +2,7 @@
 # Random traffic for a while: run.sh [SECONDS] (grades: 3, 30, 300; default 30). Needs OVERLAP_BUILD and OVERLAP_PREFIX.
 #
 # SEED (default: the time) chooses the traffic and is printed; a failure names the seed of its round.
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 seconds=${1:-30}

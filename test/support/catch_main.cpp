@@ -1,4 +1,5 @@
 // Catch2's main for every unit test program; compiled once.
+// SPDX-License-Identifier: BSD-3-Clause
 #if __has_include(<catch2/catch_session.hpp>)
 #include <catch2/catch_session.hpp>
 

@@ -2,6 +2,7 @@
 # make-initrd.sh FOLDER: put Debian's kernel into FOLDER/kernel and an initial RAM disk into FOLDER/initrd.gz. What is there is kept.
 # The RAM disk has only what mounting the host's root takes; the guest loads all other modules from FOLDER/kernel.
 # Prints one sentence and exits 1 when something is missing.
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$1

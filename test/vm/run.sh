@@ -7,6 +7,7 @@
 #
 #   one guest   messages where something is missing, the verbs provider, MPI over btl/ring
 #   two guests  the same across a wire: two machines, two kernels
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${OVERLAP_BUILD:?a build folder}
@@ -74,7 +75,7 @@ report() {
 }
 
 prepare one "$here/guest/one.sh"
-bash "$here/start.sh" "$work" "$work/one" 1 300 &
+bash "$here/start.sh" "$work" "$work/one" 1 600 &
 pids=$!
 wait $pids
 report one $?

@@ -3,6 +3,7 @@
 # it did not get there. The guest sees the whole host read-only and OUT_FOLDER as /out. Two guests on one wire: see run.sh.
 #
 # Software emulation only: /dev/kvm is left alone. Two processors are the steadiest; without the tsc options reading the clock is slow.
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 kernel=$1 out=$2 id=$3 limit_s=$4 netdev=${5:-user,id=net0}

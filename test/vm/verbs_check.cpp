@@ -1,11 +1,18 @@
-// Checks of the verbs provider that need a real device, an emptied machine or a broken network: run.sh runs them in its guests.
+// Checks of the verbs provider that need a real device, an emptied machine or a broken network:
+// run.sh runs them in its guests.
 //
-//   verbs_check probe                 say what find_verbs and open_verbs say; exit status 0 when a device was opened
-//   verbs_check SCENARIO [ROUNDS]     two processes on this host
-//   verbs_check SCENARIO listen PORT  one process of two on different hosts, which find each other through TCP
-//   verbs_check SCENARIO HOST PORT    the other one
+//   verbs_check probe
+//       say what try_open_verbs and open_verbs say; exit status 0 when a device was opened
+//   verbs_check SCENARIO [ROUNDS]
+//       two processes on this host
+//   verbs_check SCENARIO listen PORT
+//       one process of two on different hosts, which find each other through TCP
+//   verbs_check SCENARIO HOST PORT
+//       the other one
 //
-// Scenarios: see the table at the end. The first line of output that begins with "failed:" says what was wrong.
+// Scenarios: see the table at the end. The first line of output that begins with "failed:" says
+// what was wrong.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <arpa/inet.h>
 #include <sched.h>
 #include <signal.h>
@@ -42,7 +49,7 @@ void expect(bool good, const std::string& text) {
   if (!good) fail(text);
 }
 
-// --- The other process ---------------------------------------------------------------------------------------------------
+// --- The other process -----------------------------------------------------------------
 
 /// A stream socket to the other process.
 class Line {
@@ -96,7 +103,7 @@ int dial(const char* host, const char* port) {
   fail("the other host does not answer");
 }
 
-// --- One side ------------------------------------------------------------------------------------------------------------
+// --- One side --------------------------------------------------------------------------
 
 constexpr std::size_t area_bytes = 1 << 16;
 constexpr std::uint32_t message_bytes = 64;
@@ -207,7 +214,7 @@ struct Side {
   }
 };
 
-// --- Scenarios -----------------------------------------------------------------------------------------------------------
+// --- Scenarios -------------------------------------------------------------------------
 
 void print_half_round_trips(const char* what, std::vector<double>& half_us) {
   std::sort(half_us.begin(), half_us.end());
@@ -283,7 +290,8 @@ void ping_pong(Side& side) {
   (void)side.line.get<int>();
 }
 
-/// A write that is not answered any more: one failed completion, one peer_lost, and posting says broken from then on.
+/// A write that is not answered any more: one failed completion, one peer_lost, and posting says
+/// broken from then on.
 void expect_loss(Side& side, bool post_before) {
   if (post_before) {
     side.post(side.write_request(42, side.area.data(), 8, 0, true));
@@ -328,7 +336,8 @@ void killed_busy(Side& side) {
   expect_loss(side, true);
 }
 
-/// This host's link goes down under a connection. Only between two hosts: rxe hands over what stays on one host by itself.
+/// This host's link goes down under a connection. Only between two hosts: rxe hands over what stays
+/// on one host by itself.
 void link_down(Side& side) {
   side.connect();
   if (side.first) {
@@ -341,7 +350,8 @@ void link_down(Side& side) {
   }
 }
 
-/// A host that does not exist is unreachable after the timeout, and a port of a host that nobody listens on at once.
+/// A host that does not exist is unreachable after the timeout, and a port of a host that nobody
+/// listens on at once.
 void nobody(Side& side) {
   if (!side.first) return;
   const auto expect_unreachable = [&](QueuePair& queue_pair, const Address& peer) {
@@ -378,7 +388,7 @@ constexpr std::array<Scenario, 5> scenarios = {{
     {"link-down", link_down, true},       // the network goes away
 }};
 
-// --- Main ----------------------------------------------------------------------------------------------------------------
+// --- Main ------------------------------------------------------------------------------
 
 const char* kind_name(Error::Kind kind) {
   switch (kind) {
@@ -394,20 +404,20 @@ const char* kind_name(Error::Kind kind) {
 int probe(const char* device) {
   VerbsOptions options;
   options.device = device;
-  std::string why;
-  const bool found = find_verbs(options, why);
-  std::printf("find: %s%s\n", found ? "yes" : "no: ", why.c_str());
-  std::fflush(stdout);
   try {
-    const auto opened = open_verbs(options);
+    std::string why;
+    std::unique_ptr<Device> opened = try_open_verbs(options, why);
+    std::printf("find: %s%s\n", opened != nullptr ? "yes" : "no: ", why.c_str());
+    std::fflush(stdout);
+    if (opened == nullptr) opened = open_verbs(options);
     const Capabilities& can = opened->capabilities();
     std::printf(
         "open: %s inline %u gather %u message %llu send %u receive %u completion %u atomics %d/%d "
-        "last byte %d rnr %d rate %u\n",
+        "rnr %d rate %u fork %d\n",
         can.name.c_str(), can.inline_max_bytes, can.gather_max,
         static_cast<unsigned long long>(can.message_max_bytes), can.send_queue_max,
         can.receive_queue_max, can.completion_queue_max, can.atomics, can.atomics_global,
-        can.last_byte_last, can.receive_not_ready, can.bandwidth_mbytes_s);
+        can.receive_not_ready, can.bandwidth_mbytes_s, can.fork_safe);
     std::vector<std::byte> area(1 << 20);
     MemoryRegion region;
     errno = 0;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What there is to measure: variants of Open MPI, transports, benchmarks with their arguments."""
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ VARIANTS = {
     "ucx": "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any",
     # on btl/ring: its rings, its send/receive channel alone, its rings with every message copied
     "ring": "--mca pml speculative",
-    "channel": "--mca pml speculative --mca btl_ring_rings 0",
+    "channel": "--mca pml speculative --mca btl_ring_rings off",
     "copied": "--mca pml speculative --mca btl_ring_frequent 0",
 }
 SLOTS = ("slots_100", "slots_5", "slots_10", "slots_25", "slots_50")
@@ -54,6 +55,7 @@ BENCHMARKS = {
                           "--sizes 1k,128k,1m --skews-ns 0,2000,5000,10000"),
     "matching": Benchmark("matching", "", "--budget-ms 100 --samples 20"),
     "rtr_usage": Benchmark("rtr_usage", "", "--messages 100", "--messages 60"),
+    "halo": Benchmark("halo", "--sizes 256k,1m", "--sizes 1m --budget-ms 300", "", "--sizes 1m --budget-ms 1000", on=TRANSPORTS),
 }
 
 # A slot that holds 8 KiB, for comparisons up to there.
@@ -85,7 +87,7 @@ BENCHMARKS.update({
     "ring_memory": Benchmark("memory", on=("soft",), variants=("ring",), ranks=20),
     "ring_costs": Benchmark("ring-calibrate", "--fabric soft --csv", "--fabric soft --csv --quick", on=("soft",), variants=("tool",)),
 })
-QUICK = ["pingpong", "message_rate", "overlap", "soft_overlap", "ring_latency", "ring_rate", "ring_overhead", "frequent_latency",
+QUICK = ["halo", "pingpong", "message_rate", "overlap", "soft_overlap", "ring_latency", "ring_rate", "ring_overhead", "frequent_latency",
          "frequent_overhead", "ring_memory", "ring_costs"]
 
 
@@ -99,7 +101,7 @@ def names_on(transport, names):
 
 # What the tables and plots show, with the title of the axis; everything else goes to the CSV only.
 METRICS = {"half_round_trip", "bandwidth", "rate", "overlap", "time", "iteration", "latency", "per_message", "rtr_usage",
-           "extra_bytes", "seconds", "rtr_unused", "overhead", "share", "mean", "memory", "rings", "poll", "cost", "uses"}
+           "extra_bytes", "seconds", "rtr_unused", "overhead", "computation", "waitall", "share", "mean", "memory", "rings", "poll", "cost", "uses"}
 WITH_X = {"progress": "{:.4g} us", "exchange": "comm/comp {:g}", "matching": "{:g} messages", "crossing": "skew {:g} us", "ring_costs": "{:g} peers"}
 # These have results under the name of the catalogue, not that of their program, because several use the same program.
 NAMED = {name for name in BENCHMARKS if name.startswith(("soft_", "ring_", "frequent_"))}

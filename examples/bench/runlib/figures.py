@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The figures to reach, and whether they were."""
 import statistics
 from dataclasses import dataclass

@@ -1,8 +1,10 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What must be known about a figure: machine, versions, parameters."""
 import datetime
 import os
 import platform
 import re
+import shutil
 import subprocess
 
 from .catalogue import BENCHMARKS, SOFT, names_on
@@ -14,8 +16,10 @@ def machine(options):
     """What must be known about a figure: machine, versions, parameters."""
     cpu = next((l.split(":", 1)[1].strip() for l in read_first("/proc/cpuinfo").splitlines() if l.startswith("model name")), "?")
     version = subprocess.run(["ompi_info", "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
-    commit = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True,
-                            check=False).stdout.strip()
+    commit = ""
+    if shutil.which("git") is not None:
+        commit = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True,
+                                check=False).stdout.strip()
     release = dict(re.findall(r'^(\w+)="?([^"\n]*)', read_first("/etc/os-release"), re.M)).get("PRETTY_NAME", "?")
     facts = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Run every benchmark for every variant, in turning order."""
 import shlex
 import statistics

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Plots of the results, SVG and PNG; needs python3-matplotlib."""
 import statistics
 

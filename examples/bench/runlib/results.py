@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What was measured, and the tables that say it."""
 import csv
 import statistics

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Start mpirun for one variant on one transport; what must not stay behind afterwards."""
 import atexit
 import os

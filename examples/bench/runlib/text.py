@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Numbers, sizes and tables as text."""
 from pathlib import Path
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Results of vm_job.sh, which runs where there is an RDMA device (in a virtual machine with Soft-RoCE) and prints lines
 
     vm,BENCHMARK,VARIANTS,VARIANT,PAIR,row,...      VARIANTS with a + between them, the reference first

@@ -1,4 +1,5 @@
 // Messages over the control socket.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "control.hpp"
 
 #include <sys/socket.h>

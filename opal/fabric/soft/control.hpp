@@ -1,7 +1,8 @@
 // The control socket between clients and the device process: its name and its messages.
 //
-// An abstract unix socket of type SOCK_SEQPACKET; every message is one Message, some carry descriptors. The client asks, the device
-// replies to each in order; events come in between.
+// An abstract unix socket of type SOCK_SEQPACKET; every message is one Message, some carry
+// descriptors. The client asks, the device replies to each in order; events come in between.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <array>
@@ -17,14 +18,18 @@ namespace overlap::fabric::soft {
 
 /// What a message wants. numbers[] and values[] as listed.
 enum class Ask : std::uint32_t {
-  hello,  ///< numbers: layout version, node; values: bandwidth MB/s, latency ns, message ns -> welcome
+  hello,    ///< numbers: layout version, node, receive retries; values: bandwidth MB/s, latency ns,
+            ///< message ns, receive retry ns, answer ns -> welcome
   welcome,  ///< numbers: client id; values: instance; descriptors: device page, doorbells, eventfd
-  probe,  ///< values: address of 8 bytes, what they hold -> status 0, or the errno with which their memory refused
-  register_memory,  ///< numbers: rights; values: address, bytes, offset in the descriptor if there is one -> numbers: key
-  deregister,       ///< numbers: key
+  probe,  ///< values: address of 8 bytes, what they hold -> status 0, or the errno with which their
+          ///< memory refused
+  register_memory,   ///< numbers: rights; values: address, bytes, offset in the descriptor if there
+                     ///< is one -> numbers: key
+  deregister,        ///< numbers: key
   make_completions,  ///< numbers: entries; descriptor: ring -> numbers: its number
   make_receives,     ///< the same
-  make_pair,  ///< numbers: completions, receives (0: none), entries, cookie; descriptor: ring -> numbers: its number
+  make_pair,         ///< numbers: completions, receives (0: none), entries, cookie, remote rights;
+                     ///< descriptor: ring -> numbers: its number
   drop_completions,  ///< numbers: its number
   drop_receives,
   drop_pair,
@@ -33,13 +38,18 @@ enum class Ask : std::uint32_t {
   reject,   ///< values: request
   event,    ///< from the device. numbers: Event::Kind, pair; values: request; data, text
   // For testers: no hello is needed.
-  list,  ///< numbers: index -> numbers: pair, peer's pair, client, peer's client, node; status ENOENT behind the last
-  end_client,  ///< numbers: client
-  fail_next,   ///< numbers: pair, CompletionStatus
-  stall,       ///< numbers: pair, 1 or 0
-  delay,       ///< numbers: pair; values: ns
-  link_down,   ///< numbers: node, 1 or 0
-  quit,        ///< end the device process
+  list,  ///< numbers: index -> numbers: pair, peer's pair, client, peer's client, node; status
+         ///< ENOENT behind the last
+  end_client,      ///< numbers: client
+  fail_next,       ///< numbers: pair, CompletionStatus
+  stall,           ///< numbers: pair, 1 or 0
+  delay,           ///< numbers: pair; values: ns
+  link_down,       ///< numbers: node, 1 or 0
+  tear,            ///< numbers: pair; values: ns
+  lose_requests,   ///< numbers: client, how many; values: ns until their asker learns it
+  delay_requests,  ///< numbers: client; values: ns
+  limit_memory,    ///< numbers: client; values: bytes that it may register
+  quit,            ///< end the device process
 };
 
 struct Message {
@@ -47,16 +57,17 @@ struct Message {
   std::int32_t status = 0;  ///< replies: 0 or an errno
   std::array<std::uint32_t, 5> numbers{};
   std::uint32_t data_bytes = 0;
-  std::array<std::uint64_t, 3> values{};
+  std::array<std::uint64_t, 5> values{};
   std::array<std::byte, private_max_bytes> data{};
-  std::array<char, 152> text{};
+  std::array<char, 136> text{};
 };
 static_assert(std::is_trivially_copyable_v<Message> && sizeof(Message) == 256);
 
 /// Descriptors that come with a message.
 using Attached = std::array<Descriptor, 3>;
 
-/// Name of the socket, with the leading 0: user, layout version and domain; other layouts do not meet.
+/// Name of the socket, with the leading 0: user, layout version and domain; other layouts do not
+/// meet.
 [[nodiscard]] std::string socket_name(const std::string& domain);
 
 /// @returns  a listening socket, or empty with errno (EADDRINUSE: there is a device already)

@@ -1,4 +1,5 @@
 // Copying with the last byte last, and without dying of memory that goes away.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "copier.hpp"
 
 #include <setjmp.h>
@@ -14,7 +15,8 @@
 namespace overlap::fabric::soft {
 namespace {
 
-// A client can shorten a file that the device has mapped: touching the missing pages is SIGBUS, which ends the copy and nothing else.
+// A client can shorten a file that the device has mapped: touching the missing pages is SIGBUS,
+// which ends the copy and nothing else.
 sigjmp_buf fault_return;
 volatile sig_atomic_t fault_expected = 0;
 
@@ -131,7 +133,8 @@ bool Copier::gather(pid_t from, std::span<const Piece> source, std::size_t bytes
   return true;
 }
 
-/// Unmapped source, mapped target: the kernel copies straight there, all but the end of the message.
+/// Unmapped source, mapped target: the kernel copies straight there, all but the end of the
+/// message.
 bool Copier::read_into(std::byte* target, pid_t from, const Piece& source, bool last) noexcept {
   std::array<std::byte, sizeof(Word)> end{};
   const std::size_t held = last ? std::min<std::size_t>(end.size(), source.bytes) : 0;
@@ -188,7 +191,8 @@ Copied Copier::atomic(pid_t pid, const Piece& target, const WorkRequest& request
     return Copied::done;
   }
   const auto failed = [] { return errno == ESRCH ? Copied::target_gone : Copied::target_failed; };
-  // Atomic among the device's own, which are executed one after the other; not against the processor's.
+  // Atomic among the device's own, which are executed one after the other; not against the
+  // processor's.
   const iovec other = remote(target.address, sizeof(Word));
   Word word = 0;
   const iovec local{&word, sizeof(word)};

@@ -1,4 +1,5 @@
 // Copies bytes between the memories of two processes.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <sys/types.h>
@@ -11,11 +12,14 @@
 
 namespace overlap::fabric::soft {
 
-/// Moves pieces; what the device has mapped is touched directly, the rest goes through process_vm_readv and process_vm_writev.
+/// Moves pieces; what the device has mapped is touched directly, the rest goes through
+/// process_vm_readv and process_vm_writev.
 ///
-/// The last byte last: it is stored by itself (or with the aligned 8-byte word that it ends, in one store) after everything else. The
-/// kernel may copy with `rep movsb`, whose stores have no order among each other; x86 orders the stores of one string operation before
-/// those of the next, so there the last byte is a part of its own in the same system call. Elsewhere it gets a call of its own.
+/// The last byte last: it is stored by itself (or with the aligned 8-byte word that it ends, in one
+/// store) after everything else. The kernel may copy with `rep movsb`, whose stores have no order
+/// among each other; x86 orders the stores of one string operation before those of the next, so
+/// there the last byte is a part of its own in the same system call. Elsewhere it gets a call of
+/// its own.
 class Copier {
  public:
   Copier();

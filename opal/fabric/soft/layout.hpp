@@ -1,7 +1,9 @@
 // What clients and the device process share: rings in memory that either side maps.
 //
-// Each ring is a sealed memfd of its own that the client makes and passes over the control socket. Counters run freely and wrap;
-// an entry's place is its counter modulo the number of entries. Nobody waits in here: see Doorbells for how the device is woken.
+// Each ring is a sealed memfd of its own that the client makes and passes over the control socket.
+// Counters run freely and wrap; an entry's place is its counter modulo the number of entries.
+// Nobody waits in here: see Doorbells for how the device is woken.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <atomic>
@@ -13,7 +15,7 @@
 
 namespace overlap::fabric::soft {
 
-inline constexpr std::uint32_t layout_version = 2;
+inline constexpr std::uint32_t layout_version = 4;
 inline constexpr std::uint32_t layout_magic = 0x6f6c7366;
 inline constexpr std::size_t line_bytes = 64;
 
@@ -28,41 +30,66 @@ struct AreaHeader {
   std::uint32_t zero = 0;
 };
 
-/// One page for all clients: is the device asleep?
+/// Must the device be woken?
+namespace doze {
+inline constexpr std::uint32_t awake = 0;
+inline constexpr std::uint32_t asleep = 1;   ///< until it is woken, or its next timer
+inline constexpr std::uint32_t napping = 2;  ///< it looks again by itself soon: wake nobody
+}  // namespace doze
+
+/// One page for all clients: does the device sleep, and does anybody wait for it?
+///
+/// Waking the device from another processor takes the poster ten microseconds, in which it wants to
+/// compute. So as long as some client waits (polls and finds nothing), the device only naps:
+/// posters leave a note, and a client that waits anyway finds it and wakes the device, on its own
+/// processor.
 ///
 /// Ownership
-///   asleep  device 0 -> 1 before it sleeps and 1 -> 0 after; clients 1 -> 0 when they write to the device's eventfd
-///   cpu     device: where it went to sleep. A hint: a client that posts from there moves it elsewhere, so that nobody's own doorbell
-///           interrupts him. Relaxed: S orders it, and an old value costs only time
+///   state      device awake -> asleep or napping before it sleeps and back after; clients -> awake
+///              when they write to the device's eventfd
+///   cpu        device: where it went to sleep. A hint: whoever posts from there moves it
+///              elsewhere, whoever waits pulls it to where it waits. Relaxed: S orders it, and an
+///              old value costs only time
+///   waited_ns  clients that wait: when (CLOCK_MONOTONIC). A hint, relaxed
+///   noted      posters 0 -> their client number when they found it napping; device -> 0 when it
+///              wakes up. A hint, relaxed: what is not noticed waits for the end of the nap
 /// Orders (Dekker, all sequentially consistent)
-///   client: P doorbell tail, overflow  before  L asleep        device: S asleep = 1  before  R doorbell tail, overflow
-///   If L reads 0 although the device goes to sleep, then R sees the doorbell and the device does not.
+///   client: P doorbell tail, overflow  before  L state
+///   device: S state  before  R doorbell tail, overflow
+///   If L reads awake although the device goes to sleep, then R sees the doorbell and the device
+///   does not. The same for napping, then asleep.
 struct DevicePage {
   static constexpr std::uint32_t no_cpu = UINT32_MAX;
 
   AreaHeader header;
-  alignas(line_bytes) Counter asleep{0};
+  alignas(line_bytes) Counter state{doze::awake};
   Counter cpu{no_cpu};
+  alignas(line_bytes) std::atomic<std::int64_t> waited_ns{0};
+  Counter noted{0};
 };
-static_assert(offsetof(DevicePage, asleep) == line_bytes && sizeof(DevicePage) == 2 * line_bytes);
+static_assert(offsetof(DevicePage, state) == line_bytes &&
+              offsetof(DevicePage, waited_ns) == 2 * line_bytes &&
+              sizeof(DevicePage) == 3 * line_bytes);
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
 /// One area per client: numbers of queues that the device should look at, and news for the client.
 ///
 /// Ownership
 ///   tail, rings[i]  client, the latter while head <= i - entries
 ///   head            device
-///   overflow        client 0 -> 1 when there is no room: look at every queue; device 1 -> 0 before it looks
+///   overflow        client 0 -> 1 when there is no room: look at every queue; device 1 -> 0 before
+///                   it looks
 ///   events          device: counts messages on the socket that are not replies
 /// Orders
-///   D1 tail (seq_cst, see DevicePage) -> D2 tail (seq_cst): the number, and what was posted to that queue, before the doorbell
+///   D1 tail (seq_cst, see DevicePage) -> D2 tail (seq_cst): the number, and what was posted to
+///      that queue, before the doorbell
 ///   D3 head (release) -> D4 head (acquire): reading a number before its place is written again
-///   D5 events (release) -> D6 events (acquire): nothing but the hint; the socket orders the messages themselves
+///   D5 events (release) -> D6 events (acquire): nothing but the hint; the socket orders the
+///      messages themselves
 struct Doorbells {
   static constexpr std::uint32_t entries = 1024;
   static constexpr std::uint32_t receive_bit =
       1U << 31U;  ///< the number is a receive queue's that was starved
-  static constexpr std::uint32_t completion_bit =
-      1U << 30U;  ///< the number is a completion queue's that was full
 
   AreaHeader header;
   alignas(line_bytes) Counter tail{0};
@@ -111,9 +138,11 @@ static_assert(offsetof(SendSlot, inline_data) == 128);
 
 /// Send queue of a queue pair.
 ///
-/// Ownership  tail: client. slots[i]: client until S1 publishes i; then the device, until the client has polled the completion of i or of
+/// Ownership  tail: client. slots[i]: client until S1 publishes i; then the device, until the
+/// client has polled the completion of i or of
 ///            a later entry (it counts that itself; the device may read inline data until then)
-/// Orders     S1 tail (release) -> S2 tail (acquire): the slot before the count. The completion ring's C1 -> C2: the device's
+/// Orders     S1 tail (release) -> S2 tail (acquire): the slot before the count. The completion
+/// ring's C1 -> C2: the device's
 ///            last reading of a slot before its reuse.
 struct SendRing {
   AreaHeader header;
@@ -133,13 +162,15 @@ static_assert(sizeof(ReceiveSlot) == 32);
 
 /// Receive queue.
 ///
-/// Ownership  tail: client. head: device. slots[i]: client while head <= i - entries, device after R1 publishes i
-///            starved: device 0 -> 1 when it found the ring empty; client 1 -> 0 when it rings the doorbell
+/// Ownership  tail: client. head: device. slots[i]: client while head <= i - entries, device after
+/// R1 publishes i
+///            starved: device 0 -> 1 when it found the ring empty; client 1 -> 0 when it rings the
+///            doorbell
 /// Orders
 ///   R1 tail (seq_cst) -> R2 tail (seq_cst): the slot before the count
 ///   R3 head (release) -> R4 head (acquire): reading a slot before its reuse
-///   Dekker: client R1 before it reads starved; device sets starved before it reads R2 once more (all seq_cst). Else the device might
-///   wait for a doorbell that nobody rings.
+///   Dekker: client R1 before it reads starved; device sets starved before it reads R2 once more
+///   (all seq_cst). Else the device might wait for a doorbell that nobody rings.
 struct ReceiveRing {
   AreaHeader header;
   alignas(line_bytes) Counter tail{0};
@@ -165,15 +196,15 @@ static_assert(sizeof(CompletionSlot) == 32);
 
 /// Completion queue.
 ///
-/// Ownership  tail: device. head: client. slots[i]: device while head <= i - entries, client after C1 publishes i
-///            full: device 0 -> 1 when an entry had to stay outside; client 1 -> 0 when it has made room and rings the doorbell
+/// Ownership  tail: device. head: client. slots[i]: device while head <= i - entries, client after
+///            C1 publishes i
 /// Orders
-///   C1 tail (release) -> C2 tail (acquire): the slot, and the data that it reports, before the count
-///   C3 head (seq_cst) -> C4 head (seq_cst): reading a slot before its reuse; Dekker with `full` as with `starved` above
+///   C1 tail (release) -> C2 tail (acquire): the slot, and the data that it reports, before the
+///                                           count
+///   C3 head (release) -> C4 head (acquire): reading a slot before its reuse
 struct CompletionRing {
   AreaHeader header;
   alignas(line_bytes) Counter tail{0};
-  Counter full{0};
   alignas(line_bytes) Counter head{0};
   alignas(line_bytes) CompletionSlot slots[1];  ///< [entries]
 };

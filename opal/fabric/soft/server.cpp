@@ -1,4 +1,5 @@
 // The loop of the device process: doorbells, the engine, sleep, sockets.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "server.hpp"
 
 #include <sched.h>
@@ -22,6 +23,12 @@ constexpr std::uint64_t listening_id = 0;
 constexpr std::uint64_t doorbell_id = 1;
 
 constexpr Time socket_look_pieces = 8;  ///< pieces copied between two looks at the sockets
+
+// A client that has polled in vain so recently still does.
+constexpr Time still_waits_ns = 100'000;
+// A large message that was posted during a nap loses nothing: it starts when it was posted.
+constexpr Time nap_min_ns = 30'000;
+constexpr Time nap_max_ns = 60'000;
 
 }  // namespace
 
@@ -61,8 +68,9 @@ int Server::run() {
   Time pieces = 0;
   while (!quit_) {
     const Time now = clock_now();
-    static_cast<void>(look_at_doorbells(now));
+    if (look_at_doorbells(now)) nap_ns_ = nap_min_ns;
     engine_.advance(now);
+    if (anybody_ended_) bury_ended();  // before it sleeps: nobody else would wake it for that
     if (engine_.has_backlog()) {
       engine_.move_piece();
       if (++pieces % socket_look_pieces == 0) handle_events(0);
@@ -72,7 +80,8 @@ int Server::run() {
     if (anybody_ended_) bury_ended();
     if (clients_ == 0 && clock_now() - alone_since_ >= options_.linger_ns) break;
   }
-  // From here on nobody gets in; who is in the queue of connections sees its end and starts a new device.
+  // From here on nobody gets in; who is in the queue of connections sees its end and starts a new
+  // device.
   listening_.reset();
   return 0;
 }
@@ -105,14 +114,11 @@ bool Server::look_at_doorbells(Time now) {
 }
 
 void Server::answer_doorbell(Session& session, std::uint32_t number, Time now) {
-  const std::uint32_t plain = number & ~(Doorbells::receive_bit | Doorbells::completion_bit);
+  const std::uint32_t plain = number & ~Doorbells::receive_bit;
   if ((number & Doorbells::receive_bit) != 0) {
     if (const auto found = session.receives.find(plain); found != session.receives.end()) {
       engine_.receives_posted(*found->second->receives, now);
     }
-  } else if ((number & Doorbells::completion_bit) != 0) {
-    if (const auto found = session.completions.find(plain); found != session.completions.end())
-      fill_completions(*found->second);
   } else if (const auto found = session.pairs.find(plain); found != session.pairs.end()) {
     engine_.ring(*found->second->pair, now);
   }
@@ -122,7 +128,6 @@ void Server::look_at_everything(Session& session, Time now) {
   for (auto& [number, pair] : session.pairs) engine_.ring(*pair->pair, now);
   for (auto& [number, receives] : session.receives)
     engine_.receives_posted(*receives->receives, now);
-  for (auto& [number, completions] : session.completions) fill_completions(*completions);
 }
 
 void Server::sleep_until(Time wake) {
@@ -132,17 +137,25 @@ void Server::sleep_until(Time wake) {
     handle_events(0);
     return;
   }
-  Counter& asleep = page_.as<DevicePage>()->asleep;
-  page_.as<DevicePage>()->cpu.store(static_cast<std::uint32_t>(::sched_getcpu()),
-                                    std::memory_order_relaxed);
-  asleep.store(1, std::memory_order_seq_cst);  // S of DevicePage
+  DevicePage& page = *page_.as<DevicePage>();
+  const bool naps = now - page.waited_ns.load(std::memory_order_relaxed) < still_waits_ns;
+  page.cpu.store(static_cast<std::uint32_t>(::sched_getcpu()), std::memory_order_relaxed);
+  page.state.store(naps ? doze::napping : doze::asleep,
+                   std::memory_order_seq_cst);  // S of DevicePage
   if (!look_at_doorbells(now)) {
     Time timeout = wake == never ? never : wake - now;
+    if (naps) {
+      timeout = std::min(timeout, nap_ns_);
+      nap_ns_ = std::min(2 * nap_ns_, nap_max_ns);
+    }
     if (clients_ == 0)
       timeout = std::min(timeout, std::max<Time>(0, alone_since_ + options_.linger_ns - now));
     handle_events(timeout);
+  } else {
+    nap_ns_ = nap_min_ns;
   }
-  asleep.store(0, std::memory_order_seq_cst);
+  page.state.store(doze::awake, std::memory_order_seq_cst);
+  page.noted.store(0, std::memory_order_relaxed);
 }
 
 /// Wait for a doorbell or a socket, at most so long; `never` is for ever.
@@ -209,6 +222,7 @@ void Server::send(Session& session, const Message& message, const int* descripto
   if (session.unsent.empty())
     transfer = send_message(session.socket.get(), message, descriptors, count, false);
   if (transfer == Transfer::ended) end(session);
+  if (transfer == Transfer::done) count_event(session, message);
   if (transfer != Transfer::would_block) return;
   // Only events can pile up: a client waits for each reply.
   session.unsent.push_back(message);
@@ -218,6 +232,13 @@ void Server::send(Session& session, const Message& message, const int* descripto
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, session.socket.get(), &event);
 }
 
+/// Only when it is there to be received: who sees the count looks once.
+void Server::count_event(Session& session, const Message& sent) noexcept {
+  if (sent.ask != Ask::event || !session.doorbells) return;
+  session.doorbells.as<Doorbells>()->events.fetch_add(
+      1, std::memory_order_release);  // D5, pairs with D6
+}
+
 void Server::send_unsent(Session& session) {
   if (session.unsent.empty()) return;
   while (!session.unsent.empty()) {
@@ -225,6 +246,7 @@ void Server::send_unsent(Session& session) {
         send_message(session.socket.get(), session.unsent.front(), nullptr, 0, false);
     if (transfer == Transfer::would_block) return;
     if (transfer == Transfer::ended) return end(session);
+    count_event(session, session.unsent.front());
     session.unsent.pop_front();
   }
   epoll_event event{};

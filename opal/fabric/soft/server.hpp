@@ -1,4 +1,5 @@
 // The device process: clients and their shared queues around the engine.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <sys/types.h>
@@ -40,8 +41,6 @@ struct ServedCompletions {
   std::uint32_t entries = 0;
   std::uint32_t tail = 0;
   std::uint32_t users = 0;
-  std::deque<CompletionSlot>
-      outside;  ///< did not fit: the poster has more under way than its completion queue has entries
 };
 
 /// One connection: a client, or a tester that has not said hello.
@@ -59,6 +58,8 @@ struct Session {
   std::unordered_map<std::uint32_t, std::unique_ptr<ServedCompletions>> completions;
   std::unordered_map<std::uint32_t, Mapping> mappings;  ///< by region key
   std::uint32_t next_number = 1;                        ///< of receives and completions
+  std::uint64_t memory_bytes = 0;                       ///< registered
+  std::uint64_t memory_limit_bytes = UINT64_MAX;        ///< fault on command
 };
 
 struct ServerOptions {
@@ -87,6 +88,7 @@ class Server final : private Host {
   void send(Session& session, const Message& message, const int* descriptors = nullptr,
             std::size_t count = 0);
   void send_unsent(Session& session);
+  static void count_event(Session& session, const Message& sent) noexcept;
   void end(Session& session) noexcept;
   void bury_ended();
   [[nodiscard]] bool watch(int descriptor, std::uint64_t id, std::uint32_t events) noexcept;
@@ -106,6 +108,7 @@ class Server final : private Host {
   [[nodiscard]] int drop(Session& session, const Message& ask);
   [[nodiscard]] int handle_client(Session& session, const Message& ask, Attached& attached,
                                   Message& reply);
+  [[nodiscard]] int handle_client_fault(Client& client, const Message& ask);
   [[nodiscard]] int handle_tester(const Message& ask, Message& reply);
 
   // server_host.cpp: the engine's view of the machine
@@ -115,10 +118,9 @@ class Server final : private Host {
                               std::uint64_t& old) noexcept override;
   [[nodiscard]] bool fetch(Pair& pair, Submission& out) override;
   [[nodiscard]] bool take_receive(Receives& receives, Receive& out) override;
-  void complete(Completions& completions, Pair& pair, const Completion& completion,
-                std::uint32_t position) override;
+  [[nodiscard]] bool complete(Completions& completions, Pair& pair, const Completion& completion,
+                              std::uint32_t position) override;
   void event(Client& client, Pair* pair, const Event& event) override;
-  void fill_completions(ServedCompletions& completions);
 
   ServerOptions options_;
   Descriptor listening_;
@@ -131,6 +133,7 @@ class Server final : private Host {
   bool anybody_ended_ = false;
   std::uint32_t clients_ = 0;  ///< sessions that have said hello; testers do not keep the device
   Time alone_since_ = 0;
+  Time nap_ns_ = 0;  ///< the next one; grows while nothing is found
   Copier copier_;
   Engine engine_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Session>> sessions_;

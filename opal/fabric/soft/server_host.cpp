@@ -1,4 +1,5 @@
 // The engine's view of the machine: rings in shared memory, copies, messages to clients.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cstring>
 
@@ -73,10 +74,14 @@ bool Server::take_receive(Receives& receives, Receive& out) {
   return true;
 }
 
-void Server::complete(Completions& completions, Pair& pair, const Completion& completion,
+bool Server::complete(Completions& completions, Pair& pair, const Completion& completion,
                       std::uint32_t position) {
   ServedCompletions& served = *static_cast<ServedCompletions*>(completions.host);
-  CompletionSlot slot{};
+  CompletionRing& ring = *served.ring.as<CompletionRing>();
+  if (served.tail - ring.head.load(std::memory_order_acquire) >= served.entries)
+    return false;  // C4, pairs with C3
+  CompletionSlot& slot = ring.slots[served.tail % served.entries];
+  slot = CompletionSlot{};
   slot.id = completion.id;
   slot.pair_number = pair.number;
   slot.pair_cookie = static_cast<ServedPair*>(pair.host)->cookie;
@@ -86,21 +91,8 @@ void Server::complete(Completions& completions, Pair& pair, const Completion& co
   slot.status = static_cast<std::uint8_t>(completion.status);
   slot.opcode = static_cast<std::uint8_t>(completion.opcode);
   slot.has_immediate = completion.has_immediate ? 1 : 0;
-  served.outside.push_back(slot);
-  fill_completions(served);
-}
-
-void Server::fill_completions(ServedCompletions& served) {
-  CompletionRing& ring = *served.ring.as<CompletionRing>();
-  while (!served.outside.empty()) {
-    if (served.tail - ring.head.load(std::memory_order_seq_cst) >= served.entries) {
-      ring.full.store(1, std::memory_order_seq_cst);
-      if (served.tail - ring.head.load(std::memory_order_seq_cst) >= served.entries) return;  // C4
-    }
-    ring.slots[served.tail % served.entries] = served.outside.front();
-    served.outside.pop_front();
-    ring.tail.store(++served.tail, std::memory_order_release);  // C1, pairs with C2
-  }
+  ring.tail.store(++served.tail, std::memory_order_release);  // C1, pairs with C2
+  return true;
 }
 
 void Server::event(Client& client, Pair* pair, const Event& event) {
@@ -115,10 +107,6 @@ void Server::event(Client& client, Pair* pair, const Event& event) {
   const std::size_t words = std::min(event.why.size(), message.text.size() - 1);
   std::memcpy(message.text.data(), event.why.data(), words);
   send(session, message);
-  if (session.doorbells) {
-    session.doorbells.as<Doorbells>()->events.fetch_add(
-        1, std::memory_order_release);  // D5, pairs with D6
-  }
 }
 
 }  // namespace overlap::fabric::soft

@@ -1,6 +1,8 @@
 // What clients and testers ask over the control socket.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "server.hpp"
@@ -16,6 +18,11 @@ namespace {
     return {};
   }
   return Mapping::map(attached[0].get(), 0, bytes);
+}
+
+[[nodiscard]] bool is_about_client(Ask ask) noexcept {
+  return ask == Ask::end_client || ask == Ask::lose_requests || ask == Ask::delay_requests ||
+         ask == Ask::limit_memory;
 }
 
 [[nodiscard]] int answer(bool good, int otherwise) noexcept { return good ? 0 : otherwise; }
@@ -59,7 +66,10 @@ void Server::handle_hello(Session& session, const Message& ask) {
                               .latency_ns = static_cast<Time>(ask.values[1]),
                               .message_ns = static_cast<Time>(ask.values[2])};
   ++clients_;
-  session.client = &engine_.add_client(ask.numbers[1], settings, &session);
+  const RetrySettings retry{.receive_retry_ns = static_cast<Time>(ask.values[3]),
+                            .receive_retries = ask.numbers[2],
+                            .answer_ns = static_cast<Time>(ask.values[4])};
+  session.client = &engine_.directory().add_client(ask.numbers[1], settings, &session, retry);
   reply.numbers[0] = session.client->id;
   reply.values[0] = instance_;
   const int descriptors[] = {page_file_.get(), doorbells.get(), doorbell_.get()};
@@ -73,7 +83,8 @@ int Server::probe(const Session& session, const Message& ask) const noexcept {
   if (::process_vm_readv(session.pid, &local, 1, &remote, 1, 0) !=
       static_cast<ssize_t>(sizeof(word)))
     return errno != 0 ? errno : EFAULT;
-  // Another process's memory at this address: the client lives in a pid namespace that we do not see.
+  // Another process's memory at this address: the client lives in a pid namespace that we do not
+  // see.
   return word == ask.values[1] ? 0 : ESRCH;
 }
 
@@ -99,8 +110,9 @@ int Server::handle_client(Session& session, const Message& ask, Attached& attach
       data.bytes = ask.data;
       data.size_bytes = std::min<std::uint32_t>(ask.data_bytes, private_max_bytes);
       // Client ids start at 1: another device's client is nobody here.
-      return answer(engine_.connect(pair, ask.values[0] == instance_ ? ask.numbers[1] : 0, data),
-                    EINVAL);
+      return answer(
+          engine_.connect(pair, ask.values[0] == instance_ ? ask.numbers[1] : 0, data, clock_now()),
+          EINVAL);
     }
     case Ask::reject: engine_.reject(ask.values[0], *session.client); return 0;
     case Ask::hello:
@@ -112,6 +124,10 @@ int Server::handle_client(Session& session, const Message& ask, Attached& attach
     case Ask::stall:
     case Ask::delay:
     case Ask::link_down:
+    case Ask::tear:
+    case Ask::lose_requests:
+    case Ask::delay_requests:
+    case Ask::limit_memory:
     case Ask::quit: return EINVAL;
   }
   return EINVAL;
@@ -119,6 +135,7 @@ int Server::handle_client(Session& session, const Message& ask, Attached& attach
 
 int Server::register_memory(Session& session, const Message& ask, Attached& attached,
                             Message& reply) {
+  if (ask.values[1] > session.memory_limit_bytes - session.memory_bytes) return ENOMEM;
   Region region;
   region.client = session.client->id;
   region.address = ask.values[0];
@@ -130,6 +147,7 @@ int Server::register_memory(Session& session, const Message& ask, Attached& atta
   region.mapping = mapping ? mapping.data() : nullptr;
   const std::uint32_t key = engine_.regions().add(region);
   if (mapping) session.mappings.emplace(key, std::move(mapping));
+  session.memory_bytes += region.bytes;
   reply.numbers[0] = key;
   return 0;
 }
@@ -140,7 +158,7 @@ int Server::make_completions(Session& session, const Message& ask, Attached& att
   served->entries = ask.numbers[0];
   served->ring = map_ring(attached, served->entries, ring_bytes<CompletionRing>(served->entries));
   if (!served->ring) return errno;
-  served->completions = &engine_.add_completions(*session.client, served.get());
+  served->completions = &engine_.directory().add_completions(*session.client, served.get());
   reply.numbers[0] = session.next_number++;
   session.completions.emplace(reply.numbers[0], std::move(served));
   return 0;
@@ -152,7 +170,7 @@ int Server::make_receives(Session& session, const Message& ask, Attached& attach
   served->entries = ask.numbers[0];
   served->ring = map_ring(attached, served->entries, ring_bytes<ReceiveRing>(served->entries));
   if (!served->ring) return errno;
-  served->receives = &engine_.add_receives(*session.client, served.get());
+  served->receives = &engine_.directory().add_receives(*session.client, served.get());
   reply.numbers[0] = session.next_number++;
   session.receives.emplace(reply.numbers[0], std::move(served));
   return 0;
@@ -171,8 +189,9 @@ int Server::make_pair(Session& session, const Message& ask, Attached& attached, 
   served->ring = map_ring(attached, served->entries, ring_bytes<SendRing>(served->entries));
   if (!served->ring) return errno;
   Receives* queue = ask.numbers[1] != 0 ? receives->second->receives : nullptr;
-  served->pair =
-      &engine_.add_pair(*session.client, *completions->second->completions, queue, served.get());
+  served->pair = &engine_.directory().add_pair(*session.client, *completions->second->completions,
+                                               queue, served.get());
+  served->pair->remote_rights = ask.numbers[4];
   ++completions->second->users;
   if (queue != nullptr) ++receives->second->users;
   reply.numbers[0] = served->pair->number;
@@ -183,7 +202,9 @@ int Server::make_pair(Session& session, const Message& ask, Attached& attached, 
 int Server::drop(Session& session, const Message& ask) {
   const std::uint32_t number = ask.numbers[0];
   if (ask.ask == Ask::deregister) {
-    if (engine_.regions().own(number, session.client->id) == nullptr) return EINVAL;
+    const Region* region = engine_.regions().own(number, session.client->id);
+    if (region == nullptr) return EINVAL;
+    session.memory_bytes -= region->bytes;
     engine_.regions().remove(number);
     session.mappings.erase(number);
     return 0;
@@ -201,14 +222,27 @@ int Server::drop(Session& session, const Message& ask) {
   if (ask.ask == Ask::drop_completions) {
     const auto found = session.completions.find(number);
     if (found == session.completions.end() || found->second->users > 0) return EINVAL;
-    engine_.remove_completions(*found->second->completions);
+    engine_.directory().remove_completions(*found->second->completions);
     session.completions.erase(found);
     return 0;
   }
   const auto found = session.receives.find(number);
   if (found == session.receives.end() || found->second->users > 0) return EINVAL;
-  engine_.remove_receives(*found->second->receives);
+  engine_.directory().remove_receives(*found->second->receives);
   session.receives.erase(found);
+  return 0;
+}
+
+int Server::handle_client_fault(Client& client, const Message& ask) {
+  Session& session = *static_cast<Session*>(client.host);
+  if (ask.ask == Ask::end_client) {
+    end(session);
+  } else if (ask.ask == Ask::limit_memory) {
+    session.memory_limit_bytes = std::max(ask.values[0], session.memory_bytes);
+  } else {
+    client.request_delay_ns = static_cast<Time>(ask.values[0]);
+    client.lose_requests = ask.ask == Ask::lose_requests ? ask.numbers[1] : 0;
+  }
   return 0;
 }
 
@@ -216,7 +250,7 @@ int Server::handle_tester(const Message& ask, Message& reply) {
   if (ask.ask == Ask::list) {
     std::uint32_t index = 0;
     int status = ENOENT;
-    engine_.each_pair([&](const Pair& pair) {
+    engine_.directory().each_pair([&](const Pair& pair) {
       if (index++ != ask.numbers[0]) return;
       status = 0;
       const Pair* peer = pair.peer;
@@ -234,20 +268,19 @@ int Server::handle_tester(const Message& ask, Message& reply) {
     quit_ = true;
     return 0;
   }
-  if (ask.ask == Ask::end_client) {
-    Client* client = engine_.find_client(ask.numbers[0]);
-    if (client == nullptr) return ENOENT;
-    end(*static_cast<Session*>(client->host));
-    return 0;
+  if (Client* client = engine_.directory().find_client(ask.numbers[0]); is_about_client(ask.ask)) {
+    return client == nullptr ? ENOENT : handle_client_fault(*client, ask);
   }
-  Pair* pair = engine_.find_pair(ask.numbers[0]);
+  Pair* pair = engine_.directory().find_pair(ask.numbers[0]);
   if (pair == nullptr) return ENOENT;
   if (ask.ask == Ask::fail_next) {
-    engine_.fail_next(*pair, static_cast<CompletionStatus>(ask.numbers[1]));
+    pair->faults.fail_next = static_cast<CompletionStatus>(ask.numbers[1]);
   } else if (ask.ask == Ask::stall) {
     engine_.stall(*pair, ask.numbers[1] != 0, clock_now());
   } else if (ask.ask == Ask::delay) {
-    engine_.delay(*pair, static_cast<Time>(ask.values[0]));
+    pair->faults.delay_ns = static_cast<Time>(ask.values[0]);
+  } else if (ask.ask == Ask::tear) {
+    pair->faults.tear_ns = static_cast<Time>(ask.values[0]);
   } else {
     return EINVAL;
   }

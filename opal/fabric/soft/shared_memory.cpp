@@ -1,4 +1,5 @@
 // Memory files: no name in any file system, gone with their last user.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "shared_memory.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 // Descriptors and mappings that close themselves.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstddef>
@@ -42,7 +43,8 @@ class Mapping {
   }
   ~Mapping();
 
-  /// Map bytes of a descriptor for reading and writing. @returns  empty with errno set when the file is too short or the system refuses
+  /// Map bytes of a descriptor for reading and writing. @returns  empty with errno set when the
+  /// file is too short or the system refuses
   [[nodiscard]] static Mapping map(int descriptor, std::size_t offset, std::size_t bytes) noexcept;
 
   [[nodiscard]] explicit operator bool() const noexcept { return start_ != nullptr; }
@@ -58,7 +60,8 @@ class Mapping {
   std::size_t skip_ = 0;  ///< from the page's begin
 };
 
-/// Make a zeroed memory file that nobody can shrink any more: a peer that maps it cannot be hurt by its other owner.
+/// Make a zeroed memory file that nobody can shrink any more: a peer that maps it cannot be hurt by
+/// its other owner.
 /// @returns  empty with errno set on failure
 [[nodiscard]] Descriptor make_memory_file(const char* name, std::size_t bytes) noexcept;
 

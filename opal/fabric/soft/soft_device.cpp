@@ -1,20 +1,15 @@
-// A client's connection to the device process: opening, memory, connections, events, and the device's end.
+// The Device interface on a software device: memory, queues, connections, events.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "soft_device.hpp"
 
-#include <sched.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include "engine/engine.hpp"
-#include "soft_start.hpp"
+#include "engine/access_check.hpp"
 
 namespace overlap::fabric {
 
@@ -27,15 +22,13 @@ std::unique_ptr<Device> open_soft(const SoftOptions& options) {
 namespace overlap::fabric::soft {
 namespace {
 
-constexpr const char* device_ended = "the software device process ended";
 constexpr std::uint32_t send_queue_max = 16384;
 constexpr std::uint32_t receive_queue_max = 65536;
 constexpr std::uint32_t completion_queue_max = 1U << 20U;
 constexpr std::size_t domain_max_bytes = 64;  // the socket's whole name has 107
-constexpr int open_attempts = 500;
-constexpr long attempt_pause_ns = 10'000'000;
 
-void check(const SoftOptions& options) {
+/// @returns  the same options. @throws Error(bad_option)
+const SoftOptions& check(const SoftOptions& options) {
   const auto fail = [](const std::string& text) { throw Error(Error::Kind::bad_option, text); };
   if (options.bandwidth_mbytes_s == 0)
     fail("the software device's bandwidth is 0 MB/s; give at least 1");
@@ -44,18 +37,27 @@ void check(const SoftOptions& options) {
   if (options.latency_ns > 1'000'000'000) fail("the software device's latency is over one second");
   if (options.message_ns > 1'000'000'000)
     fail("the software device's time per message is over one second");
+  if (options.receive_retry_ns > 1'000'000'000)
+    fail("the software device's time between tries for a receive entry is over one second");
+  if (options.receive_retry_count > RetrySettings::for_ever)
+    fail("the software device's number of tries for a receive entry is over 7 (for ever)");
+  if (options.answer_timeout_ms == 0 || options.answer_timeout_ms > 86'400'000)
+    fail("the software device's time for an answer is 0 or over one day");
+  if (options.device_timeout_ms == 0) fail("the software device process needs time to answer");
   if (options.domain.size() > domain_max_bytes)
     fail("the software device's domain is longer than 64 characters");
+  return options;
 }
 
 }  // namespace
 
-// --- Opening -----------------------------------------------------------------------------------------------------------------
+// --- Opening ---------------------------------------------------------------------------
 
-SoftDevice::SoftDevice(const SoftOptions& options) {
-  check(options);
-  open(options);
-  check_access();
+SoftDevice::SoftDevice(const SoftOptions& options)
+    : link_(check(options), *this),
+      doorbell_(link_.welcome()),
+      instance_(link_.welcome().instance),
+      client_(link_.welcome().client) {
   capabilities_.inline_max_bytes = inline_max_bytes;
   capabilities_.gather_max = gather_limit;
   capabilities_.message_max_bytes = message_max_bytes;
@@ -64,7 +66,6 @@ SoftDevice::SoftDevice(const SoftOptions& options) {
   capabilities_.completion_queue_max = completion_queue_max;
   capabilities_.atomics = true;
   capabilities_.atomics_global = false;  // only in memory that the device has mapped
-  capabilities_.last_byte_last = true;
   capabilities_.receive_not_ready = true;
   capabilities_.bandwidth_mbytes_s = static_cast<std::uint32_t>(options.bandwidth_mbytes_s);
   capabilities_.latency_us = static_cast<std::uint32_t>((options.latency_ns + 999) / 1000);
@@ -73,150 +74,14 @@ SoftDevice::SoftDevice(const SoftOptions& options) {
 
 SoftDevice::~SoftDevice() = default;
 
-void SoftDevice::open(const SoftOptions& options) {
-  const std::string name = socket_name(options.domain);
-  // A device that is just ending takes the connection and closes it without a word: try again, and start another.
-  for (int attempt = 0; attempt < open_attempts; ++attempt) {
-    socket_ = connect_to(name);
-    if (socket_) {
-      if (!is_same_user(socket_.get(), device_pid_)) {
-        throw Error(Error::Kind::no_permission,
-                    "the software device's socket belongs to another user; choose another domain");
-      }
-      if (say_hello(options)) return;
-    } else if (errno == ECONNREFUSED) {
-      start_device(find_program(options.program), options.domain);
-      continue;
-    } else if (errno != EAGAIN) {  // EAGAIN: more wait than the queue of connections holds
-      throw Error(Error::Kind::system,
-                  std::string("cannot reach the software device: ") + std::strerror(errno));
-    }
-    const timespec pause{0, attempt_pause_ns};
-    ::nanosleep(&pause, nullptr);
-  }
-  throw Error(Error::Kind::system, "the software device does not answer (5 s)");
-}
-
-bool SoftDevice::say_hello(const SoftOptions& options) {
-  // Before the device is asked to look into our memory.
-  ::prctl(PR_SET_PTRACER, static_cast<unsigned long>(device_pid_), 0UL, 0UL, 0UL);
-  Message hello;
-  hello.ask = Ask::hello;
-  hello.numbers[0] = layout_version;
-  hello.numbers[1] = options.node;
-  hello.values = {options.bandwidth_mbytes_s, options.latency_ns, options.message_ns};
-  Message welcome;
-  Attached attached;
-  if (send_message(socket_.get(), hello) != Transfer::done ||
-      receive_message(socket_.get(), welcome, &attached, true) != Transfer::done) {
-    return false;
-  }
-  if (welcome.status != 0) {
-    throw Error(Error::Kind::system,
-                std::string("the software device refuses: ") + std::strerror(welcome.status));
-  }
-  page_ = Mapping::map(attached[0].get(), 0, sizeof(DevicePage));
-  doorbells_ = Mapping::map(attached[1].get(), 0, sizeof(Doorbells));
-  doorbell_ = std::move(attached[2]);
-  if (!page_ || !doorbells_ || !doorbell_) {
-    throw Error(Error::Kind::system,
-                std::string("cannot map the software device's memory: ") + std::strerror(errno));
-  }
-  client_ = welcome.numbers[0];
-  instance_ = welcome.values[0];
-  return true;
-}
-
-/// Does the kernel let the device copy from and to our memory?
-void SoftDevice::check_access() {
-  volatile std::uint64_t known = instance_ ^ reinterpret_cast<std::uintptr_t>(this);
-  Message ask_probe;
-  ask_probe.ask = Ask::probe;
-  ask_probe.values[0] = reinterpret_cast<std::uintptr_t>(&known);
-  ask_probe.values[1] = known;
-  Message reply;
-  const int failure = ask(ask_probe, reply);
-  if (failure == 0) return;
-  if (failure == EPIPE) throw Error(Error::Kind::system, device_ended);
-  throw Error(
-      Error::Kind::no_permission,
-      std::string("the kernel does not let the software device copy this process's memory (") +
-          std::strerror(failure) +
-          "); set kernel.yama.ptrace_scope to 0 or 1, and allow process_vm_readv in containers");
-}
-
-// --- Asking ------------------------------------------------------------------------------------------------------------------
-
-int SoftDevice::ask(const Message& message, Message& reply, const int* descriptors,
-                    std::size_t count) noexcept {
-  if (lost_) return EPIPE;
-  if (send_message(socket_.get(), message, descriptors, count) != Transfer::done) {
-    device_lost();
-    return EPIPE;
-  }
-  for (;;) {
-    if (receive_message(socket_.get(), reply, nullptr, true) != Transfer::done) {
-      device_lost();
-      return EPIPE;
-    }
-    if (reply.ask == message.ask) return reply.status;
-    take_event(reply);
-  }
-}
-
-std::uint32_t SoftDevice::make(const Message& message, int descriptor, const char* what) {
-  Message reply;
-  const int failure = ask(message, reply, &descriptor, 1);
-  if (failure == EPIPE) throw Error(Error::Kind::system, device_ended);
-  if (failure != 0)
-    throw Error(Error::Kind::system, std::string("the software device makes no ") + what + ": " +
-                                         std::strerror(failure));
-  return reply.numbers[0];
-}
-
-void SoftDevice::drop(Ask what, std::uint32_t number) noexcept {
-  Message message;
-  message.ask = what;
-  message.numbers[0] = number;
-  Message reply;
-  static_cast<void>(ask(message, reply));
-}
-
-void SoftDevice::ring_doorbell(std::uint32_t number) noexcept {
-  Doorbells& doorbells = *doorbells_.as<Doorbells>();
-  if (doorbell_tail_ - doorbells.head.load(std::memory_order_acquire) <
-      Doorbells::entries) {  // D4, pairs with D3
-    doorbells.rings[doorbell_tail_ % Doorbells::entries] = number;
-    doorbells.tail.store(++doorbell_tail_, std::memory_order_seq_cst);  // D1, P of DevicePage
-  } else {
-    doorbells.overflow.store(1, std::memory_order_seq_cst);  // P
-  }
-  Counter& asleep = page_.as<DevicePage>()->asleep;
-  if (asleep.load(std::memory_order_seq_cst) == 0) return;         // L
-  if (asleep.exchange(0, std::memory_order_seq_cst) == 0) return;  // somebody else wakes it
-  if (page_.as<DevicePage>()->cpu.load(std::memory_order_relaxed) ==
-      static_cast<std::uint32_t>(::sched_getcpu()))
-    move_device_away();
-  const std::uint64_t one = 1;
-  static_cast<void>(!::write(doorbell_.get(), &one, sizeof(one)));
-}
-
-/// Let the device wake up on another processor than this one, which its poster wants for computing. The device may run anywhere
-/// (prefer_us() in softdevice_main.cpp); where there is no other processor the call fails and changes nothing.
-void SoftDevice::move_device_away() const noexcept {
-  cpu_set_t elsewhere;
-  std::memset(&elsewhere, 0xff, sizeof elsewhere);
-  CPU_CLR(static_cast<std::size_t>(::sched_getcpu()), &elsewhere);
-  static_cast<void>(::sched_setaffinity(device_pid_, sizeof elsewhere, &elsewhere));
-}
-
-// --- Memory ------------------------------------------------------------------------------------------------------------------
+// --- Memory ----------------------------------------------------------------------------
 
 Status SoftDevice::register_memory(void* address, std::size_t bytes, unsigned rights,
                                    const Backing& backing, MemoryRegion& region) noexcept {
   if (bytes == 0 || address == nullptr || (rights & ~access::any) != 0) return Status::bad_argument;
-  if (lost_) return Status::broken;
-  // Asks only whether everything is mapped: for memory that is not a file's nothing is written anywhere.
+  if (link_.lost()) return Status::broken;
+  // Asks only whether everything is mapped: for memory that is not a file's nothing is written
+  // anywhere.
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const std::uintptr_t start = reinterpret_cast<std::uintptr_t>(address) & ~(page - 1);
   if (::msync(reinterpret_cast<void*>(start),
@@ -229,7 +94,8 @@ Status SoftDevice::register_memory(void* address, std::size_t bytes, unsigned ri
   message.numbers[0] = rights;
   message.values = {reinterpret_cast<std::uintptr_t>(address), bytes, backing.offset_bytes};
   Message reply;
-  const int failure = ask(message, reply, &backing.descriptor, backing.descriptor >= 0 ? 1 : 0);
+  const int failure =
+      link_.ask(message, reply, &backing.descriptor, backing.descriptor >= 0 ? 1 : 0);
   if (failure == EPIPE) return Status::broken;
   if (failure != 0) {
     errno = failure;
@@ -242,11 +108,11 @@ Status SoftDevice::register_memory(void* address, std::size_t bytes, unsigned ri
 void SoftDevice::deregister_memory(MemoryRegion& region) noexcept {
   if (region.provider == nullptr) return;
   // The reply comes when the device has let go of it.
-  drop(Ask::deregister, region.local_key);
+  link_.drop(Ask::deregister, region.local_key);
   region = MemoryRegion{};
 }
 
-// --- Making ------------------------------------------------------------------------------------------------------------------
+// --- Making ----------------------------------------------------------------------------
 
 std::unique_ptr<CompletionQueue> SoftDevice::make_completion_queue(std::uint32_t entries) {
   if (entries == 0 || entries > completion_queue_max)
@@ -293,7 +159,7 @@ SoftQueuePair* SoftDevice::find(std::uint32_t cookie, std::uint32_t number) noex
   return pairs_[cookie];
 }
 
-// --- Connections -------------------------------------------------------------------------------------------------------------
+// --- Connections -----------------------------------------------------------------------
 
 namespace {
 
@@ -315,17 +181,24 @@ Address SoftDevice::address() const {
   return address;
 }
 
+bool SoftDevice::may_reach(const Address& peer) const noexcept {
+  Place place{};
+  if (peer.size_bytes != sizeof(place)) return false;
+  std::memcpy(&place, peer.bytes.data(), sizeof(place));
+  return place.instance == instance_;
+}
+
 Status SoftDevice::status_of(int failure) const noexcept {
   if (failure == 0) return Status::done;
   return failure == EPIPE ? Status::broken : Status::bad_argument;
 }
 
 Status SoftDevice::begin_connecting(const Message& message, SoftQueuePair& pair) noexcept {
-  if (lost_ || pair.state() == SoftQueuePair::State::broken) return Status::broken;
+  if (link_.lost() || pair.state() == SoftQueuePair::State::broken) return Status::broken;
   if (!pair.belongs_to(*this) || pair.state() != SoftQueuePair::State::fresh)
     return Status::bad_argument;
   Message reply;
-  const Status status = status_of(ask(message, reply));
+  const Status status = status_of(link_.ask(message, reply));
   if (status == Status::done && pair.state() == SoftQueuePair::State::fresh)
     pair.set_state(SoftQueuePair::State::asking);
   return status;
@@ -360,18 +233,17 @@ void SoftDevice::reject(std::uint64_t request) noexcept {
   message.ask = Ask::reject;
   message.values[0] = request;
   Message reply;
-  static_cast<void>(ask(message, reply));
+  static_cast<void>(link_.ask(message, reply));
 }
 
-// --- Events ------------------------------------------------------------------------------------------------------------------
+// --- Events ----------------------------------------------------------------------------
 
 bool SoftDevice::poll_event(Event& event) {
-  if (events_.empty() && !lost_) {
-    const std::uint32_t count =
-        doorbells_.as<Doorbells>()->events.load(std::memory_order_acquire);  // D6, pairs with D5
+  if (events_.empty() && !link_.lost()) {
+    const std::uint32_t count = doorbell_.events();
     if (count != events_seen_ || ++empty_polls_ % polls_per_look == 0) {
       events_seen_ = count;
-      look_for_end();
+      link_.look_for_end();
     }
   }
   if (events_.empty()) return false;
@@ -388,19 +260,7 @@ bool SoftDevice::poll_event(Event& event) {
   return true;
 }
 
-void SoftDevice::look_for_end() noexcept {
-  while (!lost_) {
-    Message message;
-    switch (receive_message(socket_.get(), message, nullptr, false)) {
-      case Transfer::would_block: return;
-      case Transfer::ended: device_lost(); return;
-      case Transfer::done: take_event(message); break;
-    }
-  }
-}
-
 void SoftDevice::take_event(const Message& message) {
-  if (message.ask != Ask::event) return;
   Event event;
   event.kind = static_cast<Event::Kind>(message.numbers[0]);
   event.request = message.values[0];
@@ -418,21 +278,21 @@ void SoftDevice::take_event(const Message& message) {
   events_.push_back(std::move(event));
 }
 
-/// Nothing will come from the device any more: say so for every connection, and complete everything.
-void SoftDevice::device_lost() noexcept {
-  if (lost_) return;
-  lost_ = true;
+/// Nothing will come from the device any more: say so for every connection, and complete
+/// everything.
+void SoftDevice::device_lost(const char* why) {
   for (SoftQueuePair* pair : pairs_) {
     if (pair == nullptr) continue;
     const SoftQueuePair::State state = pair->state();
-    if (state == SoftQueuePair::State::fresh || state == SoftQueuePair::State::broken) continue;
+    if (state == SoftQueuePair::State::fresh) continue;
+    pair->flush_locally();
+    if (state == SoftQueuePair::State::broken) continue;
     Event event;
     event.kind =
         state == SoftQueuePair::State::asking ? Event::Kind::unreachable : Event::Kind::peer_lost;
     event.queue_pair = pair;
-    event.why = device_ended;
+    event.why = why;
     events_.push_back(std::move(event));
-    pair->flush_locally();
   }
 }
 

@@ -1,4 +1,5 @@
 // The client's side of the software device.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -7,9 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "control.hpp"
 #include "layout.hpp"
 #include "opal/fabric/fabric.hpp"
+#include "soft_doorbell.hpp"
+#include "soft_link.hpp"
 
 namespace overlap::fabric::soft {
 
@@ -30,7 +32,6 @@ class SoftCompletionQueue final : public CompletionQueue {
 
  private:
   [[nodiscard]] Completion take(const CompletionSlot& slot) noexcept;
-  void made_room() noexcept;
 
   SoftDevice& device_;
   std::uint32_t entries_;
@@ -66,6 +67,10 @@ class SoftQueuePair final : public QueuePair {
   SoftQueuePair(SoftDevice& device, const QueuePairOptions& options);
   ~SoftQueuePair() override;
   [[nodiscard]] Status post(const WorkRequest& request) noexcept override;
+  /// See Copier.
+  [[nodiscard]] WriteOrder write_order() const noexcept override {
+    return {LastByte::last, UINT32_MAX};
+  }
   [[nodiscard]] std::uint32_t number() const noexcept override { return number_; }
 
   [[nodiscard]] State state() const noexcept { return state_; }
@@ -93,13 +98,14 @@ class SoftQueuePair final : public QueuePair {
   Mapping ring_;
 };
 
-class SoftDevice final : public Device {
+class SoftDevice final : public Device, private LinkUser {
  public:
   explicit SoftDevice(const SoftOptions& options);
   ~SoftDevice() override;
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
   [[nodiscard]] Address address() const override;
+  [[nodiscard]] bool may_reach(const Address& peer) const noexcept override;
   [[nodiscard]] Status register_memory(void* address, std::size_t bytes, unsigned rights,
                                        const Backing& backing,
                                        MemoryRegion& region) noexcept override;
@@ -116,48 +122,33 @@ class SoftDevice final : public Device {
   [[nodiscard]] bool poll_event(Event& event) override;
 
   // For the queues.
-  [[nodiscard]] bool lost() const noexcept { return lost_; }
-  /// Ask and wait for the reply. @returns  its errno; EPIPE when the device process has ended
-  [[nodiscard]] int ask(const Message& message, Message& reply, const int* descriptors = nullptr,
-                        std::size_t count = 0) noexcept;
-  /// The same for things that are being made. @throws Error(system) naming `what`
-  [[nodiscard]] std::uint32_t make(const Message& message, int descriptor, const char* what);
-  void drop(Ask what, std::uint32_t number) noexcept;
-  /// Let the device look at a queue.
-  void ring_doorbell(std::uint32_t number) noexcept;
-  void move_device_away() const noexcept;
-  /// See whether the device process still lives; a system call.
-  void look_for_end() noexcept;
+  [[nodiscard]] SoftLink& link() noexcept { return link_; }
+  [[nodiscard]] SoftDoorbell& doorbell() noexcept { return doorbell_; }
   [[nodiscard]] std::uint32_t enter(SoftQueuePair& pair);
   void leave(std::uint32_t cookie, std::uint32_t number) noexcept;
   [[nodiscard]] SoftQueuePair* find(std::uint32_t cookie, std::uint32_t number) noexcept;
 
  private:
-  void open(const SoftOptions& options);
-  [[nodiscard]] bool say_hello(const SoftOptions& options);
-  void check_access();
   [[nodiscard]] Status begin_connecting(const Message& message, SoftQueuePair& pair) noexcept;
   [[nodiscard]] Status status_of(int failure) const noexcept;
-  void take_event(const Message& message);
-  void device_lost() noexcept;
+  void take_event(const Message& message) override;
+  void device_lost(const char* why) override;
 
   Capabilities capabilities_;
-  Descriptor socket_;
-  Descriptor doorbell_;  ///< eventfd
-  Mapping page_;
-  Mapping doorbells_;
-  int device_pid_ = 0;
-  std::uint64_t instance_ = 0;
-  std::uint32_t client_ = 0;
-  std::uint32_t doorbell_tail_ = 0;
-  std::uint32_t events_seen_ = 0;
-  std::uint32_t empty_polls_ = 0;
-  bool lost_ = false;
+  // Before the link, which may report the device's end while it is being opened.
   std::deque<Event> events_;
   std::vector<SoftQueuePair*> pairs_;  ///< by cookie; nullptr: free
+  SoftLink link_;
+  SoftDoorbell doorbell_;
+  std::uint64_t instance_;  ///< of the device process
+  std::uint32_t client_;    ///< our number there
+  std::uint32_t events_seen_ = 0;
+  std::uint32_t empty_polls_ = 0;
 };
 
 /// Polls without result between two looks at the socket: each look is a system call.
 inline constexpr std::uint32_t polls_per_look = 4096;
+/// So many polls without result are waiting.
+inline constexpr std::uint32_t polls_per_wait = 16;
 
 }  // namespace overlap::fabric::soft

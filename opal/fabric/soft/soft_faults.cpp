@@ -1,4 +1,5 @@
 // A tester's side of the control socket.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "soft_faults.hpp"
 
 #include <cerrno>
@@ -84,6 +85,30 @@ void SoftFaults::link_down(std::uint32_t node) {
 
 void SoftFaults::link_up(std::uint32_t node) {
   command(socket_.get(), about(Ask::link_down, node, 0));
+}
+
+void SoftFaults::tear(std::uint32_t pair, std::uint64_t pause_ns) {
+  Message ask = about(Ask::tear, pair);
+  ask.values[0] = pause_ns;
+  command(socket_.get(), ask);
+}
+
+void SoftFaults::lose_requests(std::uint32_t client, std::uint32_t count, std::uint64_t after_ns) {
+  Message ask = about(Ask::lose_requests, client, count);
+  ask.values[0] = after_ns;
+  command(socket_.get(), ask);
+}
+
+void SoftFaults::delay_requests(std::uint32_t client, std::uint64_t delay_ns) {
+  Message ask = about(Ask::delay_requests, client);
+  ask.values[0] = delay_ns;
+  command(socket_.get(), ask);
+}
+
+void SoftFaults::limit_memory(std::uint32_t client, std::uint64_t bytes) {
+  Message ask = about(Ask::limit_memory, client);
+  ask.values[0] = bytes;
+  command(socket_.get(), ask);
 }
 
 void SoftFaults::quit() { command(socket_.get(), about(Ask::quit, 0)); }

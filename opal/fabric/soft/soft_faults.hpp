@@ -1,4 +1,6 @@
-// Faults on command: what a test can make a software device do. Also behind overlap-softdevice's options.
+// Faults on command: what a test can make a software device do. Also behind overlap-softdevice's
+// options.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -10,8 +12,9 @@
 
 namespace overlap::fabric::soft {
 
-/// A tester's connection to a running device process. All calls throw Error(system) when the device is gone or knows nothing of the
-/// number named. Queue pairs are named by QueuePair::number(), which is unique in the device.
+/// A tester's connection to a running device process. All calls throw Error(system) when the device
+/// is gone or knows nothing of the number named. Queue pairs are named by QueuePair::number(),
+/// which is unique in the device.
 class SoftFaults {
  public:
   /// @throws Error: no_device when no device process runs for this domain
@@ -27,9 +30,11 @@ class SoftFaults {
   };
   [[nodiscard]] std::vector<PairInfo> list();
 
-  /// Treat a client as if its process had been killed. Its device sees the end of the device process.
+  /// Treat a client as if its process had been killed. Its device sees the end of the device
+  /// process.
   void end_client(std::uint32_t client);
-  /// The next request of this queue pair that arrives at its peer is not executed and ends with this status.
+  /// The next request of this queue pair that arrives at its peer is not executed and ends with
+  /// this status.
   void fail_next(std::uint32_t pair, CompletionStatus status);
   /// Execute nothing of this queue pair until resumed.
   void stall(std::uint32_t pair);
@@ -39,6 +44,15 @@ class SoftFaults {
   /// What is on a node's link stands still until it is up again.
   void link_down(std::uint32_t node);
   void link_up(std::uint32_t node);
+  /// The last byte of each message of this queue pair arrives so much after the others.
+  void tear(std::uint32_t pair, std::uint64_t pause_ns);
+  /// The next connection requests to a client do not arrive; the askers learn after so long that
+  /// nobody answers.
+  void lose_requests(std::uint32_t client, std::uint32_t count, std::uint64_t after_ns);
+  /// Connection requests to a client arrive so much later, their askers gone or not; 0 ends that.
+  void delay_requests(std::uint32_t client, std::uint64_t delay_ns);
+  /// A client may not register more bytes in all than this, or than it has registered.
+  void limit_memory(std::uint32_t client, std::uint64_t bytes);
   /// End the device process: all its users lose everything.
   void quit();
 

@@ -1,8 +1,11 @@
-// The device process itself: its start and end, its faults on command, and what clients see when it is killed.
+// The device process itself: its start and end, its faults on command, and what clients see when it
+// is killed.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "soft_faults.hpp"
 
 #include <poll.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -228,6 +231,116 @@ TEST_CASE("Queue pairs are listed, stalled, resumed, delayed and failed by numbe
   REQUIRE_THROWS_AS(SoftFaults(own_domain() + ".nobody"), Error);
 }
 
+namespace {
+
+std::uint32_t client_of(SoftFaults& faults, const QueuePair& pair) {
+  for (const SoftFaults::PairInfo& info : faults.list()) {
+    if (info.pair == pair.number()) return info.client;
+  }
+  FAIL("no such queue pair");
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("Connection requests are lost, late and stale on command; others come through",
+          "[soft][faults]") {
+  Link link;
+  SoftFaults faults(own_domain());
+  const std::uint32_t b = client_of(faults, *link.ba);
+  Event event;
+
+  faults.lose_requests(b, 1, 1'000'000);
+  auto lost = link.a.make_pair();
+  REQUIRE(link.a.device->connect(*lost, link.b.device->address(), PrivateData{}) == Status::done);
+  event = link.a.next_event();
+  REQUIRE(event.kind == Event::Kind::unreachable);
+  REQUIRE(event.queue_pair == lost.get());
+  REQUIRE(event.why == "the peer does not answer");
+  REQUIRE_FALSE(link.b.device->poll_event(event));
+
+  faults.delay_requests(b, 50'000'000);
+  auto gone = link.a.make_pair();
+  auto stays = link.a.make_pair();
+  REQUIRE(link.a.device->connect(*gone, link.b.device->address(), PrivateData{}) == Status::done);
+  REQUIRE(link.a.device->connect(*stays, link.b.device->address(), PrivateData{}) == Status::done);
+  gone.reset();
+  auto in_vain = link.b.make_pair();
+  auto accepting = link.b.make_pair();
+  REQUIRE(link.b.device->accept(link.b.next_event().request, *in_vain) == Status::done);
+  event = link.b.next_event();
+  while (event.kind == Event::Kind::connect_request) {
+    REQUIRE(link.b.device->accept(event.request, *accepting) == Status::done);
+    event = link.b.next_event();
+  }
+  const Event other = link.b.next_event();
+  const Event& stale = event.queue_pair == in_vain.get() ? event : other;
+  const Event& good = event.queue_pair == in_vain.get() ? other : event;
+  REQUIRE(stale.kind == Event::Kind::unreachable);
+  REQUIRE(good.kind == (good.queue_pair == accepting.get() ? Event::Kind::established
+                                                           : Event::Kind::connect_request));
+  faults.delay_requests(b, 0);
+}
+
+TEST_CASE("Registrations beyond a limit are refused, and taken again when others have gone",
+          "[soft][faults]") {
+  Link link;
+  SoftFaults faults(own_domain());
+  auto first = std::make_unique<Memory>(*link.a.device, 65536);
+  faults.limit_memory(client_of(faults, *link.ab), 100'000);
+  std::vector<unsigned char> bytes(65536);
+  MemoryRegion region;
+  errno = 0;
+  REQUIRE(link.a.device->register_memory(bytes.data(), bytes.size(), access::any, Backing{},
+                                         region) == Status::refused);
+  REQUIRE(errno == ENOMEM);
+  first.reset();
+  REQUIRE(link.a.device->register_memory(bytes.data(), bytes.size(), access::any, Backing{},
+                                         region) == Status::done);
+  link.a.device->deregister_memory(region);
+}
+
+TEST_CASE("The last byte of a torn message comes after a pause", "[soft][faults]") {
+  Link link;
+  SoftFaults faults(own_domain());
+  faults.tear(link.ab->number(), 300'000'000);
+  Memory from(*link.a.device, 4096);
+  Memory into(*link.b.device, 4096);
+  fill(from.at(0), 4096, 3);
+  from.at(0)[98] = from.at(0)[99] = 0x5a;
+  REQUIRE(link.ab->post(to(request(Opcode::write, {from.part(0, 100)}, true, 1), into, 0)) ==
+          Status::done);
+  await("all bytes but one", [&] { return into.look(98) == 0x5a; });
+  REQUIRE(into.look(99) == 0);
+  await("the last byte", [&] { return into.look(99) == 0x5a; });
+  REQUIRE(link.a.next_completion().id == 1);
+}
+
+TEST_CASE("A device process that does not answer is given up with a reason", "[soft][end]") {
+  const std::string domain = own_domain() + ".silent";
+  SoftOptions options = in_domain(domain);
+  options.device_timeout_ms = 300;
+  const auto device = open_soft(options);
+  const auto completions = device->make_completion_queue(16);
+  int pid = 0;
+  {
+    const soft::Descriptor socket = soft::connect_to(soft::socket_name(domain));
+    REQUIRE(soft::is_same_user(socket.get(), pid));
+  }
+  REQUIRE(::kill(pid, SIGSTOP) == 0);
+  std::vector<unsigned char> bytes(4096);
+  MemoryRegion region;
+  CHECK(device->register_memory(bytes.data(), bytes.size(), access::any, Backing{}, region) ==
+        Status::broken);
+  try {
+    static_cast<void>(device->make_completion_queue(16));
+    FAIL("made by a device that stands still");
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()).find("does not answer") != std::string::npos);
+  }
+  ::kill(pid, SIGKILL);
+}
+
 TEST_CASE("A client can be ended on command; its peers see a dead process", "[soft][faults]") {
   Link link;
   SoftFaults faults(own_domain());
@@ -260,10 +373,11 @@ TEST_CASE("A send queue that is full says so and takes more after completions", 
   REQUIRE(write(true) == Status::done);
 }
 
-TEST_CASE("A full receive queue and a full completion queue lose nothing", "[soft][queue]") {
+TEST_CASE("A full receive queue says so; a completion queue holds what it was made for",
+          "[soft][queue]") {
   Endpoint a(0);
   Endpoint b(1, 16);
-  b.completions = b.device->make_completion_queue(4);  // far too small
+  b.completions = b.device->make_completion_queue(16);
   auto ab = a.make_pair();
   auto ba = b.make_pair();
   REQUIRE(a.device->connect(*ab, b.device->address(), PrivateData{}) == Status::done);
@@ -276,6 +390,43 @@ TEST_CASE("A full receive queue and a full completion queue lose nothing", "[sof
     REQUIRE(ab->post(request(Opcode::send, {}, true, i)) == Status::done);
   for (std::uint64_t i = 0; i < 16; ++i) REQUIRE(a.next_completion().id == i);
   for (std::uint64_t i = 0; i < 16; ++i) REQUIRE(b.next_completion().id == i);
+}
+
+TEST_CASE("A completion queue that overflows fails all queue pairs that report through it",
+          "[soft][queue]") {
+  Link link;
+  Memory from(*link.a.device, 4096);
+  Memory into(*link.b.device, 4096);
+  const auto small = link.a.device->make_completion_queue(4);
+  auto first = link.a.device->make_queue_pair(
+      {.completions = small.get(), .receives = link.a.receives.get(), .send_queue_entries = 8});
+  auto second = link.a.device->make_queue_pair(
+      {.completions = small.get(), .receives = link.a.receives.get(), .send_queue_entries = 8});
+  auto at_first = link.b.make_pair();
+  auto at_second = link.b.make_pair();
+  link.join(*first, *at_first);
+  link.join(*second, *at_second);
+  for (std::uint64_t id = 1; id <= 5; ++id) {
+    REQUIRE(first->post(to(request(Opcode::write, {from.part(0, 8)}, true, id), into, 0)) ==
+            Status::done);
+  }
+  for (int i = 0; i < 2; ++i) {
+    const Event here = link.a.next_event();
+    REQUIRE(here.kind == Event::Kind::peer_lost);
+    REQUIRE((here.queue_pair == first.get() || here.queue_pair == second.get()));
+    REQUIRE(here.why.find("completion queue overflowed") != std::string::npos);
+    const Event there = link.b.next_event();
+    REQUIRE(there.kind == Event::Kind::peer_lost);
+    REQUIRE(there.why == "the peer's completion queue overflowed");
+  }
+  Completion seen[8];
+  REQUIRE(small->poll(seen) == 4);
+  REQUIRE(small->poll(seen) == 0);
+  REQUIRE(first->post(request(Opcode::send, {from.part(0, 8)})) == Status::broken);
+  // The others go on.
+  REQUIRE(link.ab->post(to(request(Opcode::write, {from.part(0, 8)}, true, 9), into, 0)) ==
+          Status::done);
+  REQUIRE(link.a.next_completion().id == 9);
 }
 
 TEST_CASE("A backing file that is shortened fails the request and not the device",

@@ -1,4 +1,6 @@
-// The queues of the software device as a client uses them: shared memory, no system calls but a doorbell when the device sleeps.
+// The queues of the software device as a client uses them: shared memory, no system calls but a
+// doorbell when the device sleeps.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <time.h>
 
 #include <cerrno>
@@ -29,7 +31,7 @@ template <class Ring>
 
 }  // namespace
 
-// --- Completions -------------------------------------------------------------------------------------------------------------
+// --- Completions -----------------------------------------------------------------------
 
 SoftCompletionQueue::SoftCompletionQueue(SoftDevice& device, std::uint32_t entries)
     : device_(device), entries_(entries) {
@@ -37,10 +39,10 @@ SoftCompletionQueue::SoftCompletionQueue(SoftDevice& device, std::uint32_t entri
   Message ask;
   ask.ask = Ask::make_completions;
   ask.numbers[0] = entries;
-  number_ = device.make(ask, file.get(), "completion queue");
+  number_ = device.link().make(ask, file.get(), "completion queue");
 }
 
-SoftCompletionQueue::~SoftCompletionQueue() { device_.drop(Ask::drop_completions, number_); }
+SoftCompletionQueue::~SoftCompletionQueue() { device_.link().drop(Ask::drop_completions, number_); }
 
 std::size_t SoftCompletionQueue::poll(std::span<Completion> out) noexcept {
   CompletionRing& ring = *ring_.as<CompletionRing>();
@@ -48,15 +50,19 @@ std::size_t SoftCompletionQueue::poll(std::span<Completion> out) noexcept {
   std::size_t count = 0;
   while (count < out.size() && head_ != tail) out[count++] = take(ring.slots[head_++ % entries_]);
   if (count > 0) {
-    made_room();
+    ring.head.store(head_, std::memory_order_release);  // C3, pairs with C4
     return count;
   }
   while (count < out.size() && !local_.empty()) {
     out[count++] = local_.front();
     local_.pop_front();
   }
-  if (count == 0 && ++empty_polls_ % polls_per_look == 0) device_.look_for_end();
-  return count;
+  if (count > 0) return count;
+  ++empty_polls_;
+  if (empty_polls_ % polls_per_wait == 0 || device_.doorbell().has_note())
+    device_.doorbell().wait_for_device();
+  if (empty_polls_ % polls_per_look == 0) device_.link().look_for_end();
+  return 0;
 }
 
 void SoftCompletionQueue::settle() {
@@ -64,14 +70,6 @@ void SoftCompletionQueue::settle() {
       ring_.as<CompletionRing>()->tail.load(std::memory_order_acquire);  // C2
   while (head_ != tail)
     local_.push_back(take(ring_.as<CompletionRing>()->slots[head_++ % entries_]));
-}
-
-void SoftCompletionQueue::made_room() noexcept {
-  CompletionRing& ring = *ring_.as<CompletionRing>();
-  ring.head.store(head_, std::memory_order_seq_cst);  // C3, pairs with C4
-  if (ring.full.load(std::memory_order_seq_cst) == 0) return;
-  ring.full.store(0, std::memory_order_seq_cst);
-  device_.ring_doorbell(number_ | Doorbells::completion_bit);
 }
 
 Completion SoftCompletionQueue::take(const CompletionSlot& slot) noexcept {
@@ -91,7 +89,7 @@ Completion SoftCompletionQueue::take(const CompletionSlot& slot) noexcept {
   return completion;
 }
 
-// --- Receives ----------------------------------------------------------------------------------------------------------------
+// --- Receives --------------------------------------------------------------------------
 
 SoftReceiveQueue::SoftReceiveQueue(SoftDevice& device, std::uint32_t entries)
     : device_(device), entries_(entries) {
@@ -99,14 +97,15 @@ SoftReceiveQueue::SoftReceiveQueue(SoftDevice& device, std::uint32_t entries)
   Message ask;
   ask.ask = Ask::make_receives;
   ask.numbers[0] = entries;
-  number_ = device.make(ask, file.get(), "receive queue");
+  number_ = device.link().make(ask, file.get(), "receive queue");
 }
 
-SoftReceiveQueue::~SoftReceiveQueue() { device_.drop(Ask::drop_receives, number_); }
+SoftReceiveQueue::~SoftReceiveQueue() { device_.link().drop(Ask::drop_receives, number_); }
 
 Status SoftReceiveQueue::post(std::uint64_t id, void* address, std::uint32_t bytes,
                               std::uint32_t local_key) noexcept {
-  if (device_.lost()) return Status::broken;
+  if (device_.link().lost()) return Status::broken;
+  if (id >> 63U != 0) return Status::bad_argument;
   ReceiveRing& ring = *ring_.as<ReceiveRing>();
   if (tail_ - ring.head.load(std::memory_order_acquire) >= entries_)
     return Status::retry_queue_full;  // R4, pairs with R3
@@ -118,12 +117,12 @@ Status SoftReceiveQueue::post(std::uint64_t id, void* address, std::uint32_t byt
   ring.tail.store(++tail_, std::memory_order_seq_cst);  // R1, pairs with R2
   if (ring.starved.load(std::memory_order_seq_cst) != 0) {
     ring.starved.store(0, std::memory_order_seq_cst);
-    device_.ring_doorbell(number_ | Doorbells::receive_bit);
+    device_.doorbell().ring(number_ | Doorbells::receive_bit);
   }
   return Status::done;
 }
 
-// --- Sends -------------------------------------------------------------------------------------------------------------------
+// --- Sends -----------------------------------------------------------------------------
 
 SoftQueuePair::SoftQueuePair(SoftDevice& device, const QueuePairOptions& options)
     : device_(device),
@@ -136,9 +135,9 @@ SoftQueuePair::SoftQueuePair(SoftDevice& device, const QueuePairOptions& options
   ask.numbers = {
       completions_.number(),
       options.receives != nullptr ? static_cast<SoftReceiveQueue&>(*options.receives).number() : 0,
-      entries_, cookie_, 0};
+      entries_, cookie_, options.remote_rights};
   try {
-    number_ = device.make(ask, file.get(), "queue pair");
+    number_ = device.link().make(ask, file.get(), "queue pair");
   } catch (...) {
     device.leave(cookie_, 0);
     throw;
@@ -146,7 +145,7 @@ SoftQueuePair::SoftQueuePair(SoftDevice& device, const QueuePairOptions& options
 }
 
 SoftQueuePair::~SoftQueuePair() {
-  device_.drop(Ask::drop_pair, number_);
+  device_.link().drop(Ask::drop_pair, number_);
   device_.leave(cookie_, number_);
 }
 
@@ -197,7 +196,7 @@ void SoftQueuePair::fill(SendSlot& slot, const WorkRequest& request) noexcept {
 }
 
 Status SoftQueuePair::post(const WorkRequest& request) noexcept {
-  if (state_ == State::broken || device_.lost()) return Status::broken;
+  if (state_ == State::broken || device_.link().lost()) return Status::broken;
   if (state_ != State::established || !is_acceptable(request)) return Status::bad_argument;
   if (tail_ - retired_ >= entries_) return Status::retry_queue_full;
   SendRing& ring = *ring_.as<SendRing>();
@@ -205,7 +204,7 @@ Status SoftQueuePair::post(const WorkRequest& request) noexcept {
   fill(slot, request);
   slot.posted_ns = now_ns();
   ring.tail.store(++tail_, std::memory_order_release);  // S1, pairs with S2
-  device_.ring_doorbell(number_);
+  device_.doorbell().ring(number_);
   return Status::done;
 }
 

@@ -1,4 +1,5 @@
 // The device process is started by whoever needs it first.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "soft_start.hpp"
 
 #include <dlfcn.h>
@@ -29,7 +30,8 @@ constexpr const char* program_name = "overlap-softdevice";
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-/// What a started program gets instead of our descriptors: nobody that waits for our output waits for the device.
+/// What a started program gets instead of our descriptors: nobody that waits for our output waits
+/// for the device.
 struct Surroundings {
   Surroundings() {
     ::posix_spawn_file_actions_init(&files);
@@ -41,7 +43,8 @@ struct Surroundings {
     ::posix_spawn_file_actions_adddup2(&files, 1, 2);
     ::posix_spawn_file_actions_addclosefrom_np(&files, 3);
     ::posix_spawn_file_actions_addchdir_np(&files, "/");
-    // A process of our own session would be ended with it; signals may be blocked in the thread that starts us.
+    // A process of our own session would be ended with it; signals may be blocked in the thread
+    // that starts us.
     sigset_t none;
     ::sigemptyset(&none);
     ::posix_spawnattr_setsigmask(&attributes, &none);

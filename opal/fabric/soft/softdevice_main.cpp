@@ -1,8 +1,12 @@
 // overlap-softdevice: the process of the software RDMA device, and faults on command.
 //
-//   overlap-softdevice --domain D                       become the device of domain D, detached; ends with its last user
-//   overlap-softdevice --domain D --foreground          the same, not detached
-//   overlap-softdevice --domain D --list | --stall QP | ...   tell a running one (see --help)
+//   overlap-softdevice --domain D
+//       become the device of domain D, detached; ends with its last user
+//   overlap-softdevice --domain D --foreground
+//       the same, not detached
+//   overlap-softdevice --domain D --list | --stall QP | ...
+//       tell a running one (see --help)
+// SPDX-License-Identifier: BSD-3-Clause
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -36,8 +40,14 @@ constexpr const char* help =
     "process\n"
     "  --stall QP, --resume QP   execute nothing of a queue pair, until resumed\n"
     "  --delay QP NS             let its requests arrive later\n"
+    "  --tear QP NS              let the last byte of its messages arrive so much after the "
+    "others\n"
     "  --fail-next QP STATUS     its next request ends with this number of CompletionStatus\n"
     "  --end-client ID           treat a client as dead\n"
+    "  --lose-requests ID N NS   the next N connection requests to a client do not arrive; their "
+    "askers learn it after NS\n"
+    "  --delay-requests ID NS    connection requests to a client arrive later\n"
+    "  --limit-memory ID BYTES   a client may not register more than this in all\n"
     "  --link-down NODE, --link-up NODE\n"
     "  --quit                    end the device\n";
 
@@ -64,6 +74,14 @@ int run_command(const std::string& domain, const std::string& command,
     faults.resume(first);
   } else if (command == "--delay") {
     faults.delay(first, numbers[1]);
+  } else if (command == "--tear") {
+    faults.tear(first, numbers[1]);
+  } else if (command == "--lose-requests") {
+    faults.lose_requests(first, static_cast<std::uint32_t>(numbers[1]), numbers[2]);
+  } else if (command == "--delay-requests") {
+    faults.delay_requests(first, numbers[1]);
+  } else if (command == "--limit-memory") {
+    faults.limit_memory(first, numbers[1]);
   } else if (command == "--fail-next") {
     faults.fail_next(first, static_cast<CompletionStatus>(numbers[1]));
   } else if (command == "--end-client") {
@@ -81,14 +99,19 @@ int run_command(const std::string& domain, const std::string& command,
 /// Numbers that a command takes, or -1.
 [[nodiscard]] int numbers_of(const std::string& command) noexcept {
   if (command == "--list" || command == "--quit") return 0;
-  if (command == "--delay" || command == "--fail-next") return 2;
+  if (command == "--lose-requests") return 3;
+  for (const char* two :
+       {"--delay", "--tear", "--fail-next", "--delay-requests", "--limit-memory"}) {
+    if (command == two) return 2;
+  }
   for (const char* one : {"--stall", "--resume", "--end-client", "--link-down", "--link-up"}) {
     if (command == one) return 1;
   }
   return -1;
 }
 
-/// A real adapter does not queue behind the application for a processor. Whatever of this the system refuses, is left.
+/// A real adapter does not queue behind the application for a processor. Whatever of this the
+/// system refuses, is left.
 void prefer_us() noexcept {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
   // Whoever started us may have been bound to one processor.
@@ -101,7 +124,8 @@ void prefer_us() noexcept {
     ::setpriority(PRIO_PROCESS, 0, -10);
 }
 
-/// Continue in a child; the caller's process ends with the status that the child reports, or 1 when it dies before.
+/// Continue in a child; the caller's process ends with the status that the child reports, or 1 when
+/// it dies before.
 /// @returns  where to report
 Descriptor detach() {
   int ends[2];

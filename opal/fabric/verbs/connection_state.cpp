@@ -1,4 +1,5 @@
 // The life of a connection: one function per state.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "connection_state.hpp"
 
 namespace overlap::fabric::verbs {

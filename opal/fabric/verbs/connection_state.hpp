@@ -1,4 +1,6 @@
-// The life of a connection, from the first call to its end, as a table. Nothing here needs a device.
+// The life of a connection, from the first call to its end, as a table. Nothing here needs a
+// device.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -47,23 +49,25 @@ struct ConnectionStep {
   bool legal;
 };
 
-/// One step. The event is reported to the user exactly once in each life: established at most once, then peer_lost at most once;
-/// or rejected or unreachable alone.
+/// One step. The event is reported to the user exactly once in each life: established at most once,
+/// then peer_lost at most once; or rejected or unreachable alone.
 ///
-///   event \ state     fresh             resolving_address  resolving_route  connecting   accepting    established   ended
-///   connect_called    resolving_address -                  -                -            -            -             -
-///   accept_called     accepting         -                  -                -            -            -             -
-///   address_resolved  -                 resolving_route    -                -            -            -             ended*
-///   route_resolved    -                 -                  connecting       -            -            -             ended*
-///   response          -                 -                  -                connecting   -            -             ended*
-///   established       -                 -                  -                established  established  established*  ended*
-///   data_arrived      -                 -                  -                established  established  established*  ended*
-///   rejected          -                 -                  -                ended R      ended U      ended L       ended*
-///   failed            -                 ended U            ended U          ended U      ended U      ended L       ended*
-///   disconnected      -                 -                  -                ended U      ended U      ended L       ended*
-///
-///   U unreachable, R rejected, L lost; * nothing to do: the same news by another way, or late; '-' is illegal and changes nothing.
-///   connecting, established: iWARP, whose kernel side finishes the queue pair itself. accepting, rejected: the peer gave up.
+///   event \ state     fresh      address  route       connecting  accepting  established  ended
+///   connect_called    address    -        -           -           -          -            -
+///   accept_called     accepting  -        -           -           -          -            -
+///   address_resolved  -          route    -           -           -          -            ended*
+///   route_resolved    -          -        connecting  -           -          -            ended*
+///   response          -          -        -           connecting  -          -            ended*
+///   established       -          -        -           estab.      estab.     estab.*      ended*
+///   data_arrived      -          -        -           estab.      estab.     estab.*      ended*
+///   rejected          -          -        -           ended R     ended U    ended L      ended*
+///   failed            -          ended U  ended U     ended U     ended U    ended L      ended*
+///   disconnected      -          -        -           ended U     ended U    ended L      ended*
+///   address, route: resolving_address, resolving_route; estab.: established
+///   U unreachable, R rejected, L lost
+///   * nothing to do: the same news by another way, or late; '-' is illegal and changes nothing.
+///   connecting, established: iWARP, whose kernel side finishes the queue pair itself.
+///   accepting, rejected: the peer gave up.
 [[nodiscard]] ConnectionStep step(ConnectionState now, ConnectionEvent event) noexcept;
 
 }  // namespace overlap::fabric::verbs

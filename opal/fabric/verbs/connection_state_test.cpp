@@ -1,4 +1,5 @@
 // Tests: the table of connection states, whole; one story; random lives.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "connection_state.hpp"
 
 #include <random>

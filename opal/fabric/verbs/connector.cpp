@@ -1,5 +1,6 @@
-// What a user asks of connections, and what is reported of them. The events of librdmacm are in connector_events.cpp, the attributes
-// of queue pairs in connector_attributes.cpp.
+// What a user asks of connections, and what is reported of them. The events of librdmacm are in
+// connector_events.cpp, the attributes of queue pairs in connector_attributes.cpp.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "connector.hpp"
 
 #include <algorithm>
@@ -34,9 +35,14 @@ Connector::Connector(Port& port, const VerbsOptions& options, bool atomics)
 }
 
 Address Connector::address() const noexcept {
-  PeerAddress own{port_.ip, port_.transport, port_.name()};
+  PeerAddress own{port_.ip, port_.transport, port_.subnet_prefix, port_.name()};
   own.ip.set_port(rdma_get_src_port(listener_.get()));
   return encode(own);
+}
+
+bool Connector::may_reach(const Address& peer) const noexcept {
+  const auto address = decode(peer);
+  return address && same_network(*address, port_.transport, port_.subnet_prefix);
 }
 
 void Connector::add(Connection& connection) {
@@ -50,6 +56,9 @@ void Connector::add(Connection& connection) {
 void Connector::close(Connection& connection) noexcept {
   connection.state = ConnectionState::ended;
   end(connection);
+}
+
+void Connector::remove(Connection& connection) noexcept {
   erase_from(all_, connection);
   erase_from(due_, connection);
 }
@@ -70,9 +79,11 @@ Status Connector::connect(Connection& connection, const Address& peer,
   connection.initiator_depth = initiator_depth_max();
   connection.responder_depth = responder_depth_max();
   apply(connection, ConnectionEvent::connect_called);
-  if (address->transport != port_.transport) {
-    apply(connection, ConnectionEvent::failed,
-          "the ports are of different kinds (InfiniBand, RoCE and iWARP do not mix)");
+  if (!same_network(*address, port_.transport, port_.subnet_prefix)) {
+    apply(
+        connection, ConnectionEvent::failed,
+        "the ports are of different kinds (InfiniBand, RoCE and iWARP do not mix) or on different "
+        "InfiniBand subnets");
   }
   return Status::done;
 }
@@ -147,6 +158,7 @@ void Connector::apply(Connection& connection, ConnectionEvent event, const char*
       return apply(connection, ConnectionEvent::established);
     case ConnectionAction::report_established:
       connection.established_due = true;
+      connection.took_entries = true;
       connection.established_by_data = event == ConnectionEvent::data_arrived;
       return mark_due(connection);
     case ConnectionAction::report_rejected: return report_end(Event::Kind::rejected);

@@ -1,5 +1,7 @@
-// Queue pair attributes: librdmacm knows the path, the options know the rest. The queue pairs are made with ibv_create_qp and moved
-// from state to state here; rdma_create_qp would choose retries, timeouts and depths by itself.
+// Queue pair attributes: librdmacm knows the path, the options know the rest. The queue pairs are
+// made with ibv_create_qp and moved from state to state here; rdma_create_qp would choose retries,
+// timeouts and depths by itself.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cerrno>
 
@@ -76,20 +78,19 @@ bool Connector::modify(Connection& connection, ibv_qp_state state) noexcept {
   return error == 0;
 }
 
-/// Only what the mask names already is replaced: it depends on the state and on the kind of network.
+/// Only what the mask names already is replaced: it depends on the state and on the kind of
+/// network.
 void Connector::add_ours(const Connection& connection, ibv_qp_attr& attributes,
                          int& mask) const noexcept {
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
-    attributes.qp_access_flags =
-        access_flags(access::any, atomics_, port_.transport == Transport::iwarp);
+    attributes.qp_access_flags = access_flags(access::local_write | connection.remote_rights,
+                                              atomics_, port_.transport == Transport::iwarp);
   }
   if ((mask & IBV_QP_PATH_MTU) != 0 && options_.mtu_bytes != 0) {
     attributes.path_mtu =
         static_cast<ibv_mtu>(std::min<int>(attributes.path_mtu, mtu_code(options_.mtu_bytes)));
   }
-  if ((mask & IBV_QP_AV) != 0 && options_.gid_index >= 0 && attributes.ah_attr.is_global != 0) {
-    attributes.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(options_.gid_index);
-  }
+  if ((mask & IBV_QP_AV) != 0) set_path(attributes.ah_attr, options_);
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0)
     attributes.max_dest_rd_atomic = connection.responder_depth;
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0) attributes.max_rd_atomic = connection.initiator_depth;

@@ -1,4 +1,5 @@
 // Events of librdmacm and of the device, as events of connections.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <poll.h>
 
 #include <algorithm>
@@ -152,6 +153,10 @@ void Connector::read_async_event(const ibv_async_event& event) noexcept {
     apply_to_queue_pair(ConnectionEvent::failed, "the peer sent an invalid request");
   } else if (event.event_type == IBV_EVENT_QP_ACCESS_ERR) {
     apply_to_queue_pair(ConnectionEvent::failed, "the peer asked for memory that it may not use");
+  } else if (event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED) {
+    for (Connection* connection : all_) {
+      if (connection->device_queue_pair == event.element.qp) connection->last_entry = true;
+    }
   } else if (event.event_type == IBV_EVENT_COMM_EST) {
     apply_to_queue_pair(ConnectionEvent::data_arrived, "");
   } else if (event.event_type == IBV_EVENT_CQ_ERR) {

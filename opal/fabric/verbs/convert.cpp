@@ -1,4 +1,5 @@
 // The words of verbs and those of fabric.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "convert.hpp"
 
 #include <arpa/inet.h>
@@ -88,6 +89,14 @@ unsigned access_flags(unsigned rights, bool atomics, bool iwarp) noexcept {
   return flags;
 }
 
+void set_path(ibv_ah_attr& path, const VerbsOptions& options) noexcept {
+  if (options.service_level >= 0) path.sl = static_cast<std::uint8_t>(options.service_level);
+  if (path.is_global == 0) return;
+  if (options.traffic_class >= 0)
+    path.grh.traffic_class = static_cast<std::uint8_t>(options.traffic_class);
+  if (options.gid_index >= 0) path.grh.sgid_index = static_cast<std::uint8_t>(options.gid_index);
+}
+
 int mtu_code(std::uint32_t bytes) noexcept {
   switch (bytes) {
     case 256: return IBV_MTU_256;
@@ -116,18 +125,34 @@ std::uint32_t rate_mbytes_s(std::uint8_t speed_code, std::uint8_t width_code) no
   return value(lane_mbytes_s, speed_code) * value(lanes, width_code);
 }
 
-bool last_byte_known_last(std::uint32_t vendor_id) noexcept {
-  static constexpr std::array<std::uint32_t, 13> vendors = {
-      0x02c9,   0x15b3, 0x119f,  // Mellanox, NVIDIA (mlx4, mlx5); Bull's
-      0x05ad,   0x066a, 0x08f1,
-      0x1708,   0x03ba,  // older cards with Mellanox's chips: Cisco, Fujitsu, Voltaire, HP, Sun
-      0x1175,            // Intel, Cornelis (qib, hfi1)
-      0x1425,            // Chelsio
-      0x14e4,            // Broadcom
-      0x626d74,          // siw
-      0xffffff,          // rxe: 600 of 600 writes in order, 6.1
+std::uint32_t mtu_bytes(int code) noexcept {
+  for (const std::uint32_t bytes : {256U, 512U, 1024U, 2048U, 4096U}) {
+    if (mtu_code(bytes) == code) return bytes;
+  }
+  return 0;
+}
+
+LastByte last_byte_of_vendor(std::uint32_t vendor_id) noexcept {
+#if defined(__x86_64__)
+  constexpr bool stores_in_order = true;
+#else
+  constexpr bool stores_in_order = false;
+#endif
+  static constexpr std::array<std::uint32_t, 2> emulations = {0x626d74 /* siw */,
+                                                              0xffffff /* rxe */};
+  static constexpr std::array<std::uint32_t, 11> vendors = {
+      0x02c9, 0x15b3, 0x119f,  // Mellanox, NVIDIA (mlx4, mlx5); Bull's
+      0x05ad, 0x066a, 0x08f1,
+      0x1708, 0x03ba,  // older cards with Mellanox's chips: Cisco, Fujitsu, Voltaire, HP, Sun
+      0x1175,          // Intel, Cornelis (qib, hfi1)
+      0x1425,          // Chelsio
+      0x14e4,          // Broadcom
   };
-  return std::find(vendors.begin(), vendors.end(), vendor_id) != vendors.end();
+  const auto is_in = [vendor_id](const auto& list) {
+    return std::find(list.begin(), list.end(), vendor_id) != list.end();
+  };
+  if (is_in(emulations)) return stores_in_order ? LastByte::last : LastByte::assumed_last;
+  return is_in(vendors) ? LastByte::assumed_last : LastByte::unknown;
 }
 
 }  // namespace overlap::fabric::verbs

@@ -1,4 +1,5 @@
 // Tests: the words of verbs.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "convert.hpp"
 
 #include <arpa/inet.h>
@@ -100,8 +101,46 @@ TEST_CASE("MTU and rates", "[verbs]") {
 }
 
 TEST_CASE("the last byte is only trusted where it is known", "[verbs]") {
-  CHECK(last_byte_known_last(0x02c9));
-  CHECK(last_byte_known_last(0xffffff));
-  CHECK_FALSE(last_byte_known_last(0));
-  CHECK_FALSE(last_byte_known_last(0x1d0f));
+  CHECK(last_byte_of_vendor(0x02c9) == LastByte::assumed_last);
+  CHECK(last_byte_of_vendor(0xffffff) != LastByte::unknown);
+  CHECK(last_byte_of_vendor(0) == LastByte::unknown);
+  CHECK(last_byte_of_vendor(0x1d0f) == LastByte::unknown);
+}
+
+TEST_CASE("codes of packet sizes and their bytes", "[verbs]") {
+  for (const std::uint32_t bytes : {256U, 512U, 1024U, 2048U, 4096U})
+    CHECK(mtu_bytes(mtu_code(bytes)) == bytes);
+  CHECK(mtu_bytes(0) == 0);
+  CHECK(mtu_bytes(77) == 0);
+}
+
+TEST_CASE("a path keeps what no option changes", "[verbs]") {
+  ibv_ah_attr path{};
+  path.is_global = 1;
+  path.sl = 3;
+  path.grh.traffic_class = 104;
+  path.grh.sgid_index = 2;
+  set_path(path, {});
+  CHECK(path.sl == 3);
+  CHECK(path.grh.traffic_class == 104);
+  CHECK(path.grh.sgid_index == 2);
+
+  VerbsOptions options;
+  options.service_level = 0;
+  options.traffic_class = 0;
+  options.gid_index = 0;
+  set_path(path, options);
+  CHECK(path.sl == 0);
+  CHECK(path.grh.traffic_class == 0);
+  CHECK(path.grh.sgid_index == 0);
+
+  ibv_ah_attr local{};  // without a global header there is no place for the others
+  options = VerbsOptions{};
+  options.gid_index = 1;
+  options.service_level = 15;
+  options.traffic_class = 255;
+  set_path(local, options);
+  CHECK(local.sl == 15);
+  CHECK(local.grh.traffic_class == 0);
+  CHECK(local.grh.sgid_index == 0);
 }

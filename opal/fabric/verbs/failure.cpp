@@ -1,4 +1,5 @@
 // Errors of the system in words.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "failure.hpp"
 
 #include <sys/resource.h>

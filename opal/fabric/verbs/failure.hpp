@@ -1,4 +1,5 @@
 // Errors of the system in words that say what to change.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
 // Tests: words for errors of the system.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "failure.hpp"
 
 #include <sys/resource.h>

@@ -1,4 +1,5 @@
 // From the device's queue pair numbers to what belongs to them, for every completion.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,8 @@
 
 namespace overlap::fabric::verbs {
 
-/// Open addressing with linear probing, at most half full. Devices count their numbers up, so that most stand in their first place.
+/// Open addressing with linear probing, at most half full. Devices count their numbers up, so that
+/// most stand in their first place.
 ///
 /// @thread  the device's
 template <class Value>
@@ -24,7 +26,8 @@ class NumberTable {
     std::size_t hole = find_slot(number);
     if (slots_[hole].number == 0) return;
     --count_;
-    // Close the hole: whatever was pushed past it moves back, so that a search may go on stopping at the first empty slot.
+    // Close the hole: whatever was pushed past it moves back, so that a search may go on stopping
+    // at the first empty slot.
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t next = (hole + 1) & mask; slots_[next].number != 0; next = (next + 1) & mask) {
       const std::size_t home = slots_[next].number & mask;

@@ -1,4 +1,5 @@
 // Tests: the table of queue pair numbers, against std::map.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "number_table.hpp"
 
 #include <map>

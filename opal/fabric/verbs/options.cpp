@@ -1,4 +1,5 @@
 // Options of the verbs provider.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "options.hpp"
 
 #include <charconv>
@@ -41,6 +42,8 @@ void check(const VerbsOptions& options) {
                     " bytes; it must be 256, 512, 1024, 2048, 4096, or 0 for the port's");
   }
   check_range("the GID index", options.gid_index, -1, 255);
+  check_range("the service level", options.service_level, -1, 15);
+  check_range("the traffic class", options.traffic_class, -1, 255);
   check_range("the ACK timeout exponent", options.timeout_exponent, 0, 31);
   check_range("the retry count", options.retry_count, 0, 7);
   check_range("the receiver-not-ready retry count", options.rnr_retry_count, 0, 7);

@@ -1,4 +1,6 @@
-// Options of the verbs provider: what they mean and whether they can hold. Nothing here needs a device.
+// Options of the verbs provider: what they mean and whether they can hold. Nothing here needs a
+// device.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
 // Tests: options of the verbs provider.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "options.hpp"
 
 #include "test/support/catch.hpp"
@@ -45,6 +46,10 @@ TEST_CASE("defaults hold, and each option has its range", "[verbs]") {
   CHECK(refused([](VerbsOptions& o) { o.mtu_bytes = 1500; }));
   CHECK(refused([](VerbsOptions& o) { o.gid_index = -2; }));
   CHECK(refused([](VerbsOptions& o) { o.gid_index = 256; }));
+  CHECK(refused([](VerbsOptions& o) { o.service_level = -2; }));
+  CHECK(refused([](VerbsOptions& o) { o.service_level = 16; }));
+  CHECK(refused([](VerbsOptions& o) { o.traffic_class = -2; }));
+  CHECK(refused([](VerbsOptions& o) { o.traffic_class = 256; }));
   CHECK(refused([](VerbsOptions& o) { o.timeout_exponent = 32; }));
   CHECK(refused([](VerbsOptions& o) { o.retry_count = 8; }));
   CHECK(refused([](VerbsOptions& o) { o.rnr_retry_count = 8; }));

@@ -1,4 +1,5 @@
 // Choice of device and port.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "port.hpp"
 
 #include <fcntl.h>
@@ -36,14 +37,16 @@ std::string join(const std::vector<std::string>& words) {
   return all;
 }
 
-/// libibverbs looks for drivers and may warn on stderr: it is only asked when the kernel has a device.
+/// libibverbs looks for drivers and may warn on stderr: it is only asked when the kernel has a
+/// device.
 DeviceList list_devices(const std::vector<std::string>& known) {
   if (known.empty()) {
     throw Error(Error::Kind::no_device,
                 "this host has no RDMA device (/sys/class/infiniband has none); is the adapter's "
                 "driver loaded?");
   }
-  // With a capability instead of the limit it would work, but for a warning of libibverbs on each start of each process.
+  // With a capability instead of the limit it would work, but for a warning of libibverbs on each
+  // start of each process.
   if (memory_limit_is_hopeless())
     throw Error(Error::Kind::memory_limit, "RDMA cannot be used: " + memory_limit_advice());
   int count = 0;
@@ -119,7 +122,8 @@ std::vector<IpAddress> host_addresses() {
   return addresses;
 }
 
-/// Is this the address that stands in the port's GID table at `gid_index`? On InfiniBand GIDs are not made of IP addresses.
+/// Is this the address that stands in the port's GID table at `gid_index`? On InfiniBand GIDs are
+/// not made of IP addresses.
 bool has_gid(const Port& port, const IpAddress& address, int gid_index) {
   if (gid_index < 0 || port.transport != Transport::roce) return true;
   ibv_gid gid{};
@@ -128,8 +132,8 @@ bool has_gid(const Port& port, const IpAddress& address, int gid_index) {
          std::memcmp(gid.raw, bytes.data(), bytes.size()) == 0;
 }
 
-/// The address of the network interface that belongs to the port. librdmacm knows which it is, for every kind of network: bind to
-/// each address of the host and look where that leads.
+/// The address of the network interface that belongs to the port. librdmacm knows which it is, for
+/// every kind of network: bind to each address of the host and look where that leads.
 bool find_ip(Port& port, int gid_index) {
   for (IpAddress& address : host_addresses()) {
     rdma_cm_id* raw = nullptr;
@@ -171,6 +175,8 @@ bool try_device(Port& port, const VerbsOptions& options, std::uint8_t wanted_por
       continue;
     }
     port.transport = transport_of(*port.context->device, port.attributes);
+    if (ibv_gid gid{}; ibv_query_gid(port.context.get(), number, 0, &gid) == 0)
+      port.subnet_prefix = gid.global.subnet_prefix;
     if (find_ip(port, options.gid_index)) return true;
     why = port.name() + " has no IP address" +
           (options.gid_index >= 0 ? " at GID index " + std::to_string(options.gid_index)

@@ -1,4 +1,5 @@
 // The port of an RDMA device that is used, with the IP address that connections are made through.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -21,7 +22,8 @@ struct Port {
   Transport transport = Transport::infiniband;
   ibv_device_attr device{};
   ibv_port_attr attributes{};
-  IpAddress ip;  ///< of the port; its TCP-like port number is 0
+  std::uint64_t subnet_prefix = 0;  ///< of the first GID, in network order
+  IpAddress ip;                     ///< of the port; its TCP-like port number is 0
 
   [[nodiscard]] const char* device_name() const noexcept {
     return ibv_get_device_name(context->device);
@@ -29,7 +31,8 @@ struct Port {
   [[nodiscard]] std::string name() const {
     return std::string(device_name()) + ":" + std::to_string(number);
   }
-  /// Is this identifier of librdmacm on this very port? It opens devices for itself: handles cannot be compared.
+  /// Is this identifier of librdmacm on this very port? It opens devices for itself: handles cannot
+  /// be compared.
   [[nodiscard]] bool has(const rdma_cm_id& id) const noexcept;
 };
 

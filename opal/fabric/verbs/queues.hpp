@@ -1,10 +1,13 @@
 // Completion queue, receive queue and queue pair: the data path.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <deque>
+#include <optional>
 
 #include "connector.hpp"
 #include "number_table.hpp"
+#include "posted_requests.hpp"
 
 namespace overlap::fabric::verbs {
 
@@ -24,6 +27,7 @@ struct Core {
   Capabilities capabilities;
   NumberTable<VerbsQueuePair> queue_pairs;  ///< by the device's numbers
   std::uint32_t last_number = 0;
+  std::uint32_t last_entries_missed = 0;  ///< queue pairs whose end the device has not told in full
   Connector connector;
 };
 
@@ -32,14 +36,17 @@ class VerbsCompletionQueue final : public CompletionQueue {
   VerbsCompletionQueue(Core& core, std::uint32_t entries);
   [[nodiscard]] std::size_t poll(std::span<Completion> out) noexcept override;
 
-  /// Take out what has arrived so far. Of a queue pair that is being destroyed only its receive entries are kept, as flushed: their
-  /// buffers belong to the user again. Nothing of it may stay behind, for the device gives its number to another one.
-  void drain(const VerbsQueuePair& dying) noexcept;
+  /// Take out what has arrived so far and keep it for poll(). Nothing of a queue pair that is being
+  /// destroyed may stay behind: the device gives its number to another one.
+  void drain() noexcept;
+  /// Report a request that the device has dropped with its queue pair.
+  void add_flushed(std::uint64_t id, std::uint32_t queue_pair_number);
   [[nodiscard]] ibv_cq* device_queue() const noexcept { return queue_.get(); }
 
  private:
   [[nodiscard]] std::size_t take_kept(std::span<Completion> out) noexcept;
-  [[nodiscard]] Completion translate(const ibv_wc& entry) noexcept;
+  /// @returns  nullopt when the user has been told of it before
+  [[nodiscard]] std::optional<Completion> translate(const ibv_wc& entry) noexcept;
 
   Core& core_;
   DeviceCompletionQueue queue_;
@@ -67,14 +74,19 @@ class VerbsQueuePair final : public QueuePair {
   ~VerbsQueuePair() override;
 
   [[nodiscard]] Status post(const WorkRequest& request) noexcept override;
+  [[nodiscard]] WriteOrder write_order() const noexcept override;
   [[nodiscard]] std::uint32_t number() const noexcept override { return number_; }
   [[nodiscard]] Connection& connection() noexcept { return connection_; }
+  [[nodiscard]] PostedRequests& posted_requests() noexcept { return posted_; }
 
  private:
+  void wait_for_flush() noexcept;
+
   Core& core_;
   VerbsCompletionQueue& completions_;
   DeviceQueuePair queue_pair_;
   Connection connection_;
+  PostedRequests posted_;
   std::uint32_t number_ = 0;  ///< ours, counted up: the device uses its own again
   std::uint32_t inline_max_bytes_;
 };

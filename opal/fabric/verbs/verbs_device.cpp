@@ -1,8 +1,10 @@
 // One RDMA device through libibverbs: what it can do, and its memory.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <cerrno>
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "convert.hpp"
 #include "queues.hpp"
@@ -11,17 +13,20 @@ namespace overlap::fabric {
 namespace verbs {
 namespace {
 
-/// Forked children. From Linux 5.12 on the kernel copies pinned pages at fork, and this call sees that and does nothing. Before, a
-/// parent that writes to a registered page after a fork would go on with a copy that the device does not know; libibverbs then
-/// keeps registered pages out of children, from this call on. It fails when somebody has registered memory before: the process
-/// runs on without that care, as it would have without us.
-void be_ready_for_fork() noexcept {
+/// Forked children. From Linux 5.12 on the kernel copies pinned pages at fork, and this call sees
+/// that and does nothing. Before, a parent that writes to a registered page after a fork would go
+/// on with a copy that the device does not know; libibverbs then keeps registered pages out of
+/// children, from this call on.
+/// @returns  false: it has failed (somebody has registered memory before); the process runs on
+/// without that care, as it would have without us
+bool be_ready_for_fork() noexcept {
   static const int status = ibv_fork_init();
-  (void)status;
+  return status == 0;
 }
 
-/// Make a small queue pair with less and less room for inline data until the device agrees; there is no way to ask for the limit.
-/// Also where a memlock limit that is too small is noticed: before anything depends on the device.
+/// Make a small queue pair with less and less room for inline data until the device agrees; there
+/// is no way to ask for the limit. Also where a memlock limit that is too small is noticed: before
+/// anything depends on the device.
 void probe(Core& core, std::uint32_t inline_bytes) {
   const std::string& name = core.capabilities.name;
   alignas(4096) static std::array<std::byte, 4096> page;
@@ -40,9 +45,6 @@ void probe(Core& core, std::uint32_t inline_bytes) {
     const DeviceQueuePair queue_pair(ibv_create_qp(core.domain.get(), &attributes));
     if (queue_pair != nullptr) {
       core.capabilities.inline_max_bytes = attributes.cap.max_inline_data;
-      core.capabilities.last_byte_last =
-          last_byte_known_last(core.port.device.vendor_id) ||
-          ibv_query_qp_data_in_order(queue_pair.get(), IBV_WR_RDMA_WRITE, 0) == 1;
       return;
     }
     if (inline_bytes == 0) throw failure("cannot make a queue pair on " + name, errno);
@@ -79,7 +81,9 @@ ProtectionDomain make_domain(const Port& port) {
 
 class VerbsDevice final : public Device {
  public:
-  VerbsDevice(Port port, const VerbsOptions& options) : core_(std::move(port), options) {
+  VerbsDevice(Port port, const VerbsOptions& options, bool fork_safe)
+      : core_(std::move(port), options) {
+    core_.capabilities.fork_safe = fork_safe;
     probe(core_, options.inline_bytes);
   }
 
@@ -87,6 +91,9 @@ class VerbsDevice final : public Device {
     return core_.capabilities;
   }
   [[nodiscard]] Address address() const override { return core_.connector.address(); }
+  [[nodiscard]] bool may_reach(const Address& peer) const noexcept override {
+    return core_.connector.may_reach(peer);
+  }
 
   [[nodiscard]] Status register_memory(void* address, std::size_t bytes, unsigned rights,
                                        const Backing&, MemoryRegion& region) noexcept override {
@@ -118,9 +125,11 @@ class VerbsDevice final : public Device {
       throw Error(Error::Kind::bad_option,
                   "a queue pair needs a completion queue and a receive queue");
     }
-    return std::make_unique<VerbsQueuePair>(
+    auto made = std::make_unique<VerbsQueuePair>(
         core_, static_cast<VerbsCompletionQueue&>(*options.completions),
         static_cast<VerbsReceiveQueue&>(*options.receives), options.send_queue_entries);
+    made->connection().remote_rights = options.remote_rights;
+    return made;
   }
 
   [[nodiscard]] Status connect(QueuePair& queue_pair, const Address& peer,
@@ -155,22 +164,21 @@ Core::Core(Port opened, const VerbsOptions& options)
 
 bool have_verbs() noexcept { return true; }
 
-bool find_verbs(const VerbsOptions& options, std::string& why) noexcept {
+std::unique_ptr<Device> try_open_verbs(const VerbsOptions& options, std::string& why) {
+  std::optional<verbs::Port> port;
   try {
-    (void)verbs::find_port(options);
-    return true;
-  } catch (const std::exception& error) {
-    try {
-      why = error.what();
-    } catch (...) {  // out of memory: no words
-    }
-  } catch (...) {}
-  return false;
+    port = verbs::find_port(options);
+  } catch (const Error& error) {
+    why = error.what();
+    return nullptr;
+  }
+  const bool fork_safe = verbs::be_ready_for_fork();
+  return std::make_unique<verbs::VerbsDevice>(std::move(*port), options, fork_safe);
 }
 
 std::unique_ptr<Device> open_verbs(const VerbsOptions& options) {
-  verbs::be_ready_for_fork();
-  return std::make_unique<verbs::VerbsDevice>(verbs::find_port(options), options);
+  const bool fork_safe = verbs::be_ready_for_fork();
+  return std::make_unique<verbs::VerbsDevice>(verbs::find_port(options), options, fork_safe);
 }
 
 }  // namespace overlap::fabric

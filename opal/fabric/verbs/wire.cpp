@@ -1,4 +1,5 @@
 // Encoding of addresses and private data.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "wire.hpp"
 
 #include <arpa/inet.h>
@@ -10,13 +11,14 @@ namespace {
 
 // One byte each, so that byte order is no question; `port` is in network order.
 struct WireAddress {
-  std::array<char, 4> magic{'O', 'V', 'A', '1'};
+  std::array<char, 4> magic{'O', 'V', 'A', '2'};
   std::uint8_t family = 0;  // 4 or 6
   std::uint8_t transport = 0;
   std::array<std::uint8_t, 2> port{};
   std::array<std::uint8_t, 16> ip{};
+  std::array<std::uint8_t, 8> subnet{};
   std::uint8_t name_bytes = 0;
-  std::array<char, 71> name{};
+  std::array<char, 63> name{};
 };
 static_assert(sizeof(WireAddress) == 96 && sizeof(WireAddress) <= address_max_bytes);
 
@@ -52,6 +54,12 @@ const char* text(Transport transport) noexcept {
   return "unknown";
 }
 
+bool same_network(const PeerAddress& peer, Transport transport,
+                  std::uint64_t subnet_prefix) noexcept {
+  return peer.transport == transport &&
+         (transport != Transport::infiniband || peer.subnet_prefix == subnet_prefix);
+}
+
 Address encode(const PeerAddress& address) noexcept {
   WireAddress wire;
   wire.family = address.ip.is_v4() ? 4 : 6;
@@ -59,6 +67,7 @@ Address encode(const PeerAddress& address) noexcept {
   const in_port_t port = address.ip.port();
   std::memcpy(wire.port.data(), &port, sizeof port);
   wire.ip = address.ip.as_v6();
+  std::memcpy(wire.subnet.data(), &address.subnet_prefix, sizeof address.subnet_prefix);
   wire.name_bytes = static_cast<std::uint8_t>(std::min(address.port_name.size(), wire.name.size()));
   std::memcpy(wire.name.data(), address.port_name.data(), wire.name_bytes);
   Address result;
@@ -87,6 +96,7 @@ std::optional<PeerAddress> decode(const Address& address) {
   std::memcpy(&port, wire.port.data(), sizeof port);
   result.ip.set_port(port);
   result.transport = static_cast<Transport>(wire.transport);
+  std::memcpy(&result.subnet_prefix, wire.subnet.data(), sizeof result.subnet_prefix);
   result.port_name.assign(wire.name.data(), wire.name_bytes);
   return result;
 }

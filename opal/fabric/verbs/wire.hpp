@@ -1,4 +1,6 @@
-// What two processes tell each other outside their queue pairs: addresses and the private data of connection requests.
+// What two processes tell each other outside their queue pairs: addresses and the private data of
+// connection requests.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <netinet/in.h>
@@ -49,15 +51,21 @@ enum class Transport : std::uint8_t { infiniband = 1, roce = 2, iwarp = 3 };
 struct PeerAddress {
   IpAddress ip;
   Transport transport = Transport::infiniband;
-  std::string port_name;  ///< "mlx5_0:1", for messages; shortened to what fits
+  std::uint64_t subnet_prefix = 0;  ///< of the port's first GID, as it travels; InfiniBand
+  std::string port_name;            ///< "mlx5_0:1", for messages; shortened to what fits
 };
+
+/// Can a port connect to an address? InfiniBand is not routed between subnets, RoCE and iWARP are.
+[[nodiscard]] bool same_network(const PeerAddress& peer, Transport transport,
+                                std::uint64_t subnet_prefix) noexcept;
 
 [[nodiscard]] Address encode(const PeerAddress& address) noexcept;
 /// @returns  nothing when the bytes are not an address that encode() made
 [[nodiscard]] std::optional<PeerAddress> decode(const Address& address);
 
-/// A connection request's private data as it travels: InfiniBand pads it with zeros and other programs connect too, so a header
-/// tells that it is ours and its size. InfiniBand leaves 56 bytes.
+/// A connection request's private data as it travels: InfiniBand pads it with zeros and other
+/// programs connect too, so a header tells that it is ours and its size. InfiniBand leaves 56
+/// bytes.
 struct WireData {
   std::array<std::byte, private_max_bytes + 4> bytes{};
   std::uint8_t size_bytes = 0;

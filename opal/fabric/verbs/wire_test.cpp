@@ -1,4 +1,5 @@
 // Tests: addresses and private data as they travel.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "wire.hpp"
 
 #include <arpa/inet.h>
@@ -69,8 +70,8 @@ TEST_CASE("what is no address of ours is noticed", "[verbs]") {
   Address bad = good;
   bad.size_bytes -= 1;
   CHECK_FALSE(decode(bad));
-  // every byte of the header but the port and the IP address has values that do not exist
-  for (const std::size_t idx : {0, 1, 2, 3, 4, 5, 24}) {
+  // every byte of the header but port, IP address and subnet has values that do not exist
+  for (const std::size_t idx : {0, 1, 2, 3, 4, 5, 32}) {
     INFO(idx);
     bad = good;
     bad.bytes[idx] = std::byte{0xee};
@@ -104,4 +105,18 @@ TEST_CASE("private data of others is not ours", "[verbs]") {
   CHECK_FALSE(decode_private(bytes));
   bytes[3] = std::byte{10};  // more than there is
   CHECK_FALSE(decode_private(std::span(bytes).first(8)));
+}
+
+TEST_CASE("Only ports of one kind, and of one InfiniBand subnet, can connect", "[verbs]") {
+  PeerAddress address = v4("10.0.0.1", 1);
+  address.transport = Transport::infiniband;
+  address.subnet_prefix = 0x80fe;
+  const auto there = decode(encode(address));
+  REQUIRE(there.has_value());
+  CHECK(there->subnet_prefix == 0x80fe);
+  CHECK(same_network(*there, Transport::infiniband, 0x80fe));
+  CHECK_FALSE(same_network(*there, Transport::infiniband, 1));
+  CHECK_FALSE(same_network(*there, Transport::roce, 0x80fe));
+  address.transport = Transport::roce;
+  CHECK(same_network(address, Transport::roce, 1));  // routed
 }

@@ -1,4 +1,5 @@
 // A stand-in for Open MPI's registration cache, so that the tool needs no Open MPI.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 
 namespace overlap::ring_calibrate {
 
-/// Finds registrations by address as a cache with lazy deregistration does: a lock, a balanced tree, a count of users, and a list of those
-/// without a user in the order of their last use.
+/// Finds registrations by address as a cache with lazy deregistration does: a lock, a balanced
+/// tree, a count of users, and a list of those without a user in the order of their last use.
 class Cache {
  public:
   /// @param registrations  known ones, side by side

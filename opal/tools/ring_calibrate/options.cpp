@@ -1,4 +1,5 @@
 // The command line of ring-calibrate, by getopt_long.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "options.hpp"
 
 #include <getopt.h>

@@ -1,4 +1,5 @@
 // The command line of ring-calibrate.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
 // Tables for people, lines for programs.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "report.hpp"
 
 #include <algorithm>
@@ -73,11 +74,9 @@ void print_tables(std::FILE* out, const Report& report, const Options& options) 
   print_polls(out, report);
   std::fprintf(out,
                "\nFor openmpi-mca-params.conf (site) or ~/.openmpi/mca-params.conf (yours):\n");
-  std::fprintf(out, "btl_ring_cost_register = %u\n", std::max(report.lines.register_ns, 1U));
-  std::fprintf(out, "btl_ring_cost_register_page = %u\n", report.lines.register_page_ns);
-  std::fprintf(out, "btl_ring_cost_copy = %u\n", report.lines.copy_ns);
-  std::fprintf(out, "btl_ring_cost_copy_kib = %u\n", report.lines.copy_kib_ns);
-  std::fprintf(out, "btl_ring_cost_lookup = %u\n", report.lines.lookup_ns);
+  const ring::MeasuredCosts& costs = report.lines;
+  std::fprintf(out, "btl_ring_costs = %u,%u,%u,%u,%u\n", costs.register_ns, costs.register_page_ns,
+               costs.copy_ns, costs.copy_kib_ns, costs.lookup_ns);
 }
 
 void print_csv(std::FILE* out, const Report& report) {

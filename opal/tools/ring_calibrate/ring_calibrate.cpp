@@ -1,4 +1,6 @@
-// ring-calibrate: measure what btl/ring wants to know about this machine and print the tunables to set (P3.3, P2.6).
+// ring-calibrate: measure what btl/ring wants to know about this machine and print the tunables to
+// set (P3.3, P2.6).
+// SPDX-License-Identifier: BSD-3-Clause
 #include <unistd.h>
 
 #include <exception>
@@ -28,12 +30,14 @@ std::unique_ptr<fabric::Device> open_device(const Options& options) {
   }
   fabric::VerbsOptions verbs;
   verbs.device = options.device;
+  if (options.fabric != Fabric::automatic) return fabric::open_verbs(verbs);
   std::string why;
-  if (options.fabric == Fabric::automatic && !fabric::find_verbs(verbs, why)) {
+  std::unique_ptr<fabric::Device> device = fabric::try_open_verbs(verbs, why);
+  if (device == nullptr) {
     throw fabric::Error(fabric::Error::Kind::no_device,
                         why + " (--fabric soft measures with the software device)");
   }
-  return fabric::open_verbs(verbs);
+  return device;
 }
 
 Report measure(const Options& options) {

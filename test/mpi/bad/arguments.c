@@ -1,6 +1,8 @@
-/* Call with arguments that MPI's rules forbid, and receive into buffers that are too small, with MPI_ERRORS_RETURN.
- * Prints "wrong: ..." for each answer that is not the right error class, and "arguments: done" on rank 0. Two ranks.
+/* Call with arguments that MPI's rules forbid, and receive into buffers that are too small, with
+ * MPI_ERRORS_RETURN. Prints "wrong: ..." for each answer that is not the right error class, and
+ * "arguments: done" on rank 0. Two ranks.
  */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,10 @@
-/* Exchange messages of many sizes between all pairs and verify every byte; prints "all bytes right" on rank 0.
+/* Exchange messages of many sizes between all pairs and verify every byte; prints "all bytes right"
+ * on rank 0.
  *
- * Each turn has the receive first, the send first or neither, all in one envelope, so that offers of buffers cross, are
- * used and are mispredicted. Takes the number of turns (default 60).
+ * Each turn has the receive first, the send first or neither, all in one envelope, so that offers
+ * of buffers cross, are used and are mispredicted. Takes the number of turns (default 60).
  */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +20,9 @@ static unsigned char byte_of(int source, int turn, int index, int place) {
       unsigned char)((unsigned)(source * 7 + turn * 31 + index * 113 + place * 5 + place / 251));
 }
 
-/* A large send whose receive comes late, then two receives that come early: an RTR that is taken for the wrong message shows
- * as contents that have changed places. Ranks in pairs. @returns  wrong bytes */
+/* A large send whose receive comes late, then two receives that come early: an RTR that is taken
+ * for the wrong message shows as contents that have changed places. Ranks in pairs. @returns  wrong
+ * bytes */
 static int late_then_early(int rank, int size) {
   enum { BYTES = 200000 };
   static char buffers[3][BYTES];

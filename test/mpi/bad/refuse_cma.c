@@ -1,4 +1,5 @@
 /* LD_PRELOAD this to be a kernel that forbids cross-memory attach. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/uio.h>

@@ -8,6 +8,7 @@
 #
 # Several sets can exist at the same time: set K has the nodes ovKn1.., the bridge ovbrK and the addresses 10.77.K.0/24. A set belongs
 # to the process that called `up` (or to NODES_OWNER=pid); `up` and `sweep` remove sets whose owner has ended.
+# SPDX-License-Identifier: BSD-3-Clause
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 registry=/run/overlap-nodes
@@ -82,10 +83,12 @@ case ${1:-} in
     [ -f "$dir/set" ] || fail "no nodes in $dir (nodes.sh up)"
     net=10.77.$(cat "$dir/set").0/24
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    # From the environment, so that an --mca of the caller wins: mpirun refuses one parameter with two values.
+    export OMPI_MCA_mpi_yield_when_idle=${OMPI_MCA_mpi_yield_when_idle:-1}
     # --leave-session-attached: a daemon that detaches would lose its PID namespace
     exec mpirun --hostfile "$dir/hosts" --map-by node --mca plm_rsh_agent "$here/node-agent.sh" --mca oob_tcp_if_include "$net" \
       --mca btl_tcp_if_include "$net" --leave-session-attached --mca plm_rsh_no_tree_spawn 1 --mca plm_rsh_num_concurrent 64 \
-      --bind-to none --mca mpi_yield_when_idle 1 "$@"
+      --bind-to none "$@"
     ;;
   down)
     [ -f "${2:-}/set" ] || exit 0

@@ -1,5 +1,6 @@
 #!/bin/bash
 # plm_rsh_agent between two guests: agent.sh HOST COMMAND... runs COMMAND on HOST, where serve() of pair.sh listens.
+# SPDX-License-Identifier: BSD-3-Clause
 while [[ $1 == -* ]]; do shift; done
 host=$1
 shift

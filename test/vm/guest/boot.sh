@@ -1,4 +1,5 @@
 # In a guest, after init: a network interface, then /out/job.sh with its output in /out/log and its exit status in /out/status.
+# SPDX-License-Identifier: BSD-3-Clause
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 for word in $(cat /proc/cmdline); do

@@ -1,4 +1,5 @@
 # What the jobs in the guests share. PASS and FAIL lines go to /out/results, everything else to the log.
+# SPDX-License-Identifier: BSD-3-Clause
 
 pass() { echo "PASS vm: $*" | tee -a /out/results; }
 fail() { echo "FAIL vm: $*" | tee -a /out/results; }

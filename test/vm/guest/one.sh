@@ -1,4 +1,5 @@
 # Job of the single guest: what the provider says on a machine that lacks something, then everything on one Soft-RoCE device.
+# SPDX-License-Identifier: BSD-3-Clause
 . /out/settings.sh
 . "$VM_SOURCE/guest/lib.sh"
 check=$VM_BUILD/test/vm/verbs_check
@@ -10,7 +11,7 @@ rdma link add rxe0 type rxe netdev eth0
 says "no connection manager" 'the kernel module rdma_ucm is not loaded' $check probe
 load rdma_ucm
 until [ -e /dev/infiniband/rdma_cm ]; do sleep 0.1; done
-says "a device" '^find: yes$|^open: rxe0:1 inline [0-9]+ gather 3 .* atomics 1/0 last byte 1 rnr 1|^register: 1 MiB done' $check probe
+says "a device" '^find: yes$|^open: rxe0:1 inline [0-9]+ gather 3 .* atomics 1/0 rnr 1 rate [0-9]+ fork 1|^register: 1 MiB done' $check probe
 says "another device's name" 'there is no RDMA device mlx5_9; this host has rxe0' $check probe mlx5_9
 says "a port that is not there" 'bad_option: rxe0 has no port 2|find: no: rxe0 has no port 2' $check probe rxe0:2
 ip link set eth0 down
@@ -49,6 +50,6 @@ for program in pt2pt completion matching random; do mpi speculative $program; do
 for program in pt2pt random; do mpi ob1 $program; done
 mpi speculative ring_onesided
 # Here memory that was exchanged behind a registration would be read as it was (P3.5). Every buffer counts as used often at once.
-export OVERLAP_TEST_FREQUENT=1 OMPI_MCA_btl_ring_cost_register=1 OMPI_MCA_btl_ring_cost_copy=1000000
+export OVERLAP_TEST_FREQUENT=1 OMPI_MCA_btl_ring_costs=1,0,1000000000,0,0
 export OMPI_MCA_btl_ring_slot_bytes=12288 OMPI_MCA_btl_ring_channel_bytes=16384
 for pml in speculative ob1; do mpi $pml ring_frequent; done

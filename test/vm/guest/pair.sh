@@ -1,4 +1,5 @@
 # Job of the two guests that share a wire. The second one only serves the first one's commands.
+# SPDX-License-Identifier: BSD-3-Clause
 . /out/settings.sh
 . "$VM_SOURCE/guest/lib.sh"
 . "$VM_SOURCE/guest/mpi.sh"

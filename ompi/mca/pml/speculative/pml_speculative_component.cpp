@@ -1,7 +1,9 @@
 // The component: parameters, checks, selection.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "pml_speculative.hpp"
 
 #include "opal/mca/common/overlap/counters.hpp"
+#include "opal/mca/common/overlap/message.hpp"
 #include "opal/mca/common/overlap/tunables.hpp"
 #include "opal/mca/common/overlap/version_check.hpp"
 
@@ -16,6 +18,8 @@ namespace {
 
 // The counters outlive the Pml: MPI_T reads them by address until the component is closed.
 Counters counters;
+
+bool considered = false;  // has Open MPI asked this component for a module?
 
 std::span<const TunableRow> rows() {
   static const auto table = tunable_rows(tunables);
@@ -44,6 +48,12 @@ int component_open() noexcept {
 }
 
 int component_close() noexcept {
+  // Closed without having been asked: Open MPI considers only its own list of PMLs by default.
+  if (!considered && (tunables.stats || tunables.explain))
+    show_message(
+        std::string(tunables.stats ? "pml_speculative_stats" : "pml_speculative_explain") +
+        " is set, but this job runs on another PML, so there is nothing to report. Add --mca pml "
+        "speculative, or set pml = speculative in the parameter file.");
   delete pml;
   pml = nullptr;
   return OMPI_SUCCESS;
@@ -74,7 +84,12 @@ mca_pml_base_module_t module_table = make_pml_module([](mca_pml_base_module_t& t
 });
 
 mca_pml_base_module_t* component_init(int* priority, bool, bool mpi_threads) noexcept {
+  considered = true;
   *priority = static_cast<int>(tunables.priority);
+  if (handles_device_memory()) {
+    show_topic("device memory");
+    return nullptr;
+  }
   // The BML is shared by all PMLs that stand on BTLs; it initialises the BTLs once.
   if (mca_bml_base_init(false, mpi_threads) != OMPI_SUCCESS) return nullptr;
   return &module_table;
@@ -83,7 +98,11 @@ mca_pml_base_module_t* component_init(int* priority, bool, bool mpi_threads) noe
 int component_finalize() noexcept {
   if (pml == nullptr) return OMPI_SUCCESS;
   opal_progress_unregister(progress);
-  set_event_polling(true);
+  pml->completions.drain();
+  {
+    const Entry entry;
+    pml->driver.give_back();
+  }
   return mca_bml.bml_finalize();
 }
 
@@ -99,6 +118,9 @@ std::span<const CounterRow> counter_rows() {
       {"rtr_used", "RTRs whose buffer was written to.", counter, &counters.rtr_used},
       {"rtr_stale", "RTRs that came after their message, or its RTS, had been sent.", counter,
        &counters.rtr_stale},
+      {"stale_dropped",
+       "Messages of communicators that had been freed, or for requests that had ended.", counter,
+       &counters.stale_dropped},
       {"rtr_dropped",
        "RTRs thrown away at the sender: eager message, buffer too small, stopped or revoked.",
        counter, &counters.rtr_dropped},
@@ -106,7 +128,16 @@ std::span<const CounterRow> counter_rows() {
        "RTRs that met the RTS of their message on the way; eager_flag only, envelope_sequence "
        "counts them as stale.",
        counter, &counters.rtr_crossed},
+      {"rtr_awaited", "Sends that waited a little for an RTR that usually crosses them.", counter,
+       &counters.rtr_awaited},
+      {"rtr_awaited_in_time", "Sends that got an RTR by waiting.", counter,
+       &counters.rtr_awaited_in_time},
       {"rts_sent", "RTSs sent.", counter, &counters.rts_sent},
+      {"late_receives", "Receives that found the RTS of their message: they were posted late.",
+       counter, &counters.late_receives},
+      {"wildcard_receives",
+       "Receives with MPI_ANY_SOURCE or MPI_ANY_TAG that an RTS found posted: they send no RTR.",
+       counter, &counters.wildcard_receives},
       {"rtr_ack_sent", "RTR-ACKs sent.", counter, &counters.rtr_ack_sent},
       {"rts_ack_sent", "RTS-ACKs sent.", counter, &counters.rts_ack_sent},
       {"done_chained", "DONEs posted right behind their data.", counter, &counters.done_chained},

@@ -1,30 +1,20 @@
 // Requests: their classes, completion, freeing and cancelling.
-#include "pml_speculative.hpp"
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pml_speculative_request.hpp"
 
 namespace overlap::speculative {
 namespace {
 
-int free_send(ompi_request_t** handle) noexcept {
-  auto& request = *reinterpret_cast<SendRequest*>(*handle);
-  {
-    const Entry entry;
-    request.freed = true;
-    request.base.req_base.req_free_called = true;
-    if (request.protocol_done) release(request);
-  }
-  *handle = &ompi_request_null.request;
-  return OMPI_SUCCESS;
-}
+// One request of each kind that a blocking call of a single-threaded process reuses.
+SendRequest* spare_send = nullptr;
+ReceiveRequest* spare_receive = nullptr;
 
-int free_receive(ompi_request_t** handle) noexcept {
-  auto& request = *reinterpret_cast<ReceiveRequest*>(*handle);
-  {
-    const Entry entry;
-    request.freed = true;
-    request.base.req_base.req_free_called = true;
-    if (request.protocol_done) release(request);
-  }
+template <class Request>
+int free_request(ompi_request_t** handle) noexcept {
+  auto& request = *reinterpret_cast<Request*>(*handle);
+  request.base.req_base.req_free_called = true;
   *handle = &ompi_request_null.request;
+  give_up(request);
   return OMPI_SUCCESS;
 }
 
@@ -35,50 +25,101 @@ int cancel_receive(ompi_request_t* handle, int) noexcept {
   auto& request = *reinterpret_cast<ReceiveRequest*>(handle);
   return guarded([&]() -> int {
     const Entry entry;
-    if (!request.protocol_done && is_posted(request.op.state)) {
+    if (request.life.active() && is_posted(request.op.state)) {
       pml->protocol.cancel(protocol_of(request.base.req_base.req_comm), request.op);
-      pml->run_actions();
+      pml->actions.run();
     }
     return OMPI_SUCCESS;
   });
 }
 
 void construct_send(SendRequest* request) {
-  new (&request->op) SendOp;
-  request->registration = {};
-  request->transfer = {};
-  request->fragments_out = 0;
-  request->lent = false;
-  request->ended = false;
-  request->protocol_done = true;
-  request->freed = false;
+  new (&request->op) OwnedOp<SendOp, SendRequest>;
+  request->op.request = request;
+  new (&request->life) RequestLife;
+  request->buffered = false;
+  new (&request->exposed) Registration;
+  new (&request->transfer) SendTransfer(*request);
+  new (&request->fragments) Fragments(*request);
+  new (&request->eager) WaitingEager(*request);
   request->base.req_base.req_type = MCA_PML_REQUEST_SEND;
   request->ompi().req_type = OMPI_REQUEST_PML;
   request->ompi().req_start = start;
-  request->ompi().req_free = free_send;
+  request->ompi().req_free = free_request<SendRequest>;
   request->ompi().req_cancel = cancel_send;
 }
 
 void construct_receive(ReceiveRequest* request) {
-  new (&request->op) ReceiveOp;
-  request->registration = {};
-  request->transfer = {};
-  request->protocol_done = true;
-  request->freed = false;
+  new (&request->op) OwnedOp<ReceiveOp, ReceiveRequest>;
+  request->op.request = request;
+  new (&request->life) RequestLife;
+  new (&request->exposed) Registration;
+  new (&request->transfer) ReceiveTransfer(*request);
   request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
   request->ompi().req_type = OMPI_REQUEST_PML;
   request->ompi().req_start = start;
-  request->ompi().req_free = free_receive;
+  request->ompi().req_free = free_request<ReceiveRequest>;
   request->ompi().req_cancel = cancel_receive;
+}
+
+/// May a request be completed where its protocol ends? Only when that runs nobody's code and drops
+/// no reference, and no other thread can be waiting.
+bool completes_at_once(const ompi_request_t& request, const RequestLife& life) noexcept {
+  return !opal_using_threads() && request.req_complete_cb == nullptr && !life.freed() &&
+         request.req_complete == REQUEST_PENDING;
+}
+
+template <class Request>
+void complete_or_queue(Request& request) {
+  if (completes_at_once(request.ompi(), request.life)) [[likely]] {
+    if (request.life.end_at_once()) request.ompi().req_complete = REQUEST_COMPLETED;
+  } else if (request.life.end()) {
+    pml->completions.append(request.ompi());
+  }
+}
+
+template <class Request>
+void complete_queued(Request& request, bool complete_towards_mpi) noexcept {
+  {
+    const Entry entry;
+    request.life.take();
+  }
+  if (complete_towards_mpi) ompi_request_complete(&request.ompi(), true);
+  bool last = false;
+  {
+    const Entry entry;
+    last = request.life.finish();
+  }
+  if (last) release(request);
 }
 
 }  // namespace
 
+SendRequest& take_send_request() {
+  SendRequest* request = std::exchange(spare_send, nullptr);
+  if (request == nullptr) {
+    request = reinterpret_cast<SendRequest*>(opal_free_list_get(&mca_pml_base_send_requests));
+    if (request == nullptr) throw std::bad_alloc();
+  }
+  request->life = {};
+  request->buffered = false;
+  return *request;
+}
+
+ReceiveRequest& take_receive_request() {
+  ReceiveRequest* request = std::exchange(spare_receive, nullptr);
+  if (request == nullptr) {
+    request = reinterpret_cast<ReceiveRequest*>(opal_free_list_get(&mca_pml_base_recv_requests));
+    if (request == nullptr) throw std::bad_alloc();
+  }
+  request->life = {};
+  return *request;
+}
+
 void release(SendRequest& request) noexcept {
-  pml->deregister(request.registration);
   MCA_PML_BASE_SEND_REQUEST_FINI(&request.base);
-  if (!ompi_mpi_thread_multiple && pml->spare_send == nullptr) {
-    pml->spare_send = &request;
+  if (!ompi_mpi_thread_multiple && spare_send == nullptr) {
+    spare_send = &request;
     return;
   }
   opal_free_list_return(&mca_pml_base_send_requests,
@@ -86,89 +127,26 @@ void release(SendRequest& request) noexcept {
 }
 
 void release(ReceiveRequest& request) noexcept {
-  pml->deregister(request.registration);
   MCA_PML_BASE_RECV_REQUEST_FINI(&request.base);
-  if (!ompi_mpi_thread_multiple && pml->spare_receive == nullptr) {
-    pml->spare_receive = &request;
+  if (!ompi_mpi_thread_multiple && spare_receive == nullptr) {
+    spare_receive = &request;
     return;
   }
   opal_free_list_return(&mca_pml_base_recv_requests,
                         reinterpret_cast<opal_free_list_item_t*>(&request));
 }
 
-/// Complete towards MPI. Requests with a callback (of a collective, of one-sided communication) wait until the lock is free,
-/// because the callback may start new communication.
-void Pml::finish_mpi(ompi_request_t& request) {
-  ++events;
-  if (request.req_complete_cb != nullptr) [[unlikely]] {
-    callbacks_.push_back(&request);
-    return;
-  }
-  if (!opal_using_threads() && request.req_complete == REQUEST_PENDING) [[likely]] {
-    request.req_complete =
-        REQUEST_COMPLETED;  // nobody waits through a synchronisation object, and nobody else can come to
-    return;
-  }
-  ompi_request_complete(&request, true);
-}
-
-void Pml::run_callbacks() noexcept {
-  for (;;) {
-    std::vector<ompi_request_t*> ready;
-    {
-      progress_lock.lock();
-      ready.swap(callbacks_);
-      progress_lock.unlock();
-    }
-    if (ready.empty()) return;
-    for (ompi_request_t* request : ready) ompi_request_complete(request, true);
-  }
-}
-
-void Pml::complete(SendRequest& request) {
-  if (request.lent) [[unlikely]] {
-    request.ended = true;
-    return;
-  }
-  deregister(request.registration);
-  request.protocol_done = true;
+void end(SendRequest& request) {
+  request.exposed.drop();
+  request.transfer.release();
   request.base.req_base.req_pml_complete = true;
-  const bool buffered = request.base.req_send_mode == MCA_PML_BASE_SEND_BUFFERED &&
-                        request.base.req_addr != request.base.req_base.req_addr;
-  if (buffered) {
-    // MPI_Bsend: complete for MPI since its start; now its part of the attached buffer is free again.
-    mca_pml_base_bsend_request_fini(&request.ompi());
-    if (request.freed) release(request);
-    return;
-  }
-  if (request.freed) {
-    release(request);
-    return;
-  }
   request.ompi().req_status.MPI_ERROR = OMPI_SUCCESS;
-  finish_mpi(request.ompi());
+  complete_or_queue(request);
 }
 
-void Pml::buffer_returned(SendRequest& request) {
-  ++events;
-  request.lent = false;
-  if (!request.ended) return;
-  request.ended = false;
-  complete(request);
-}
-
-void Pml::complete_when_sent(SendRequest& request, PeerLink& link) {
-  if (!link.may_keep || link.unsent->messages == 0) {
-    complete(request);
-  } else {
-    unsent_requests_.push_back({&request, link.unsent});
-    more_to_poll_ = true;
-  }
-}
-
-void Pml::complete(ReceiveRequest& request, bool cancelled) {
-  deregister(request.registration);
-  request.protocol_done = true;
+void end(ReceiveRequest& request, bool cancelled) {
+  request.exposed.drop();
+  request.transfer.release();
   request.base.req_base.req_pml_complete = true;
   ompi_status_public_t& status = request.ompi().req_status;
   status.MPI_ERROR = OMPI_SUCCESS;
@@ -182,27 +160,29 @@ void Pml::complete(ReceiveRequest& request, bool cancelled) {
     if (op.truncated()) [[unlikely]]
       status.MPI_ERROR = MPI_ERR_TRUNCATE;
   }
-  if (request.freed) [[unlikely]] {
-    release(request);
-    return;
-  }
-  finish_mpi(request.ompi());
+  complete_or_queue(request);
 }
 
-void wait_complete(ompi_request_t& request) noexcept {
-  if (opal_using_threads()) {
-    ompi_request_wait_completion(&request);
+void let_go_send(void* owner) {
+  auto& request = *static_cast<SendRequest*>(owner);
+  if (request.life.let_go()) pml->completions.append(request.ompi());
+}
+
+void let_go_receive(void* owner) {
+  auto& request = *static_cast<ReceiveRequest*>(owner);
+  if (request.life.let_go()) pml->completions.append(request.ompi());
+}
+
+void complete(ompi_request_t& ompi) noexcept {
+  auto& base = reinterpret_cast<mca_pml_base_request_t&>(ompi);
+  if (base.req_type == MCA_PML_REQUEST_RECV) {
+    complete_queued(reinterpret_cast<ReceiveRequest&>(ompi), true);
     return;
   }
-  // The BTLs are asked several times for each turn of opal_progress, which does much that a blocked call does not wait for.
-  constexpr int polls = 8;
-  while (!REQUEST_COMPLETE(&request)) {
-    for (int i = 0; i < polls && !REQUEST_COMPLETE(&request); ++i) {
-      const Entry entry;
-      pml->poll();
-    }
-    if (!REQUEST_COMPLETE(&request)) opal_progress();
-  }
+  auto& request = reinterpret_cast<SendRequest&>(ompi);
+  // MPI_Bsend: its part of the attached buffer is free again.
+  if (request.buffered) mca_pml_base_bsend_request_fini(&ompi);
+  complete_queued(request, !request.buffered);
 }
 
 }  // namespace overlap::speculative

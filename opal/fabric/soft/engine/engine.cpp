@@ -1,214 +1,154 @@
-// Objects of the engine, its clock, and its waiting.
+// Time, alarms, and what goes through several parts.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "engine.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace overlap::fabric::soft {
 
-bool Task::is_atomic() const noexcept {
-  return request().opcode == Opcode::fetch_add || request().opcode == Opcode::compare_swap;
-}
-
-bool Task::is_read() const noexcept { return request().opcode == Opcode::read || is_atomic(); }
-
-bool Task::takes_receive() const noexcept {
-  const Opcode opcode = request().opcode;
-  return opcode == Opcode::send || opcode == Opcode::send_with_immediate ||
-         opcode == Opcode::write_with_immediate;
-}
-
-// --- Objects -----------------------------------------------------------------------------------------------------------------
-
-Client& Engine::add_client(std::uint32_t node, const WireSettings& settings, void* host) {
-  auto client = std::make_unique<Client>();
-  client->id = next_client_++;
-  client->node_number = node;
-  client->node = &wire_.node(node);
-  client->wire = settings;
-  client->host = host;
-  Client& added = *client;
-  clients_.emplace(added.id, std::move(client));
-  fit_node(*added.node);
-  return added;
-}
+Engine::Engine(Host& host)
+    : host_(host),
+      wire_(schedule_.hidden()),
+      directory_(wire_),
+      connections_(host, schedule_, directory_),
+      access_(regions_),
+      mover_(host, access_),
+      queues_(host),
+      lanes_(schedule_, wire_),
+      retirement_(schedule_, queues_),
+      failures_(host, schedule_, lanes_, queues_, retirement_),
+      admission_(host, schedule_, access_, mover_, failures_),
+      delivery_(schedule_, queues_, retirement_, *this),
+      arrivals_(schedule_, lanes_, mover_, admission_, delivery_, failures_),
+      requester_(host, schedule_, access_, lanes_, failures_) {}
 
 void Engine::remove_client(Client& client, Time now) {
   catch_up(now);
-  std::vector<Pair*> own;
-  for (auto& [number, pair] : pairs_) {
-    if (pair->client == &client) own.push_back(pair.get());
-  }
-  for (Pair* pair : own) remove_pair(*pair, "the peer process ended", now);
-  for (auto request = requests_.begin(); request != requests_.end();) {
-    if (request->second.asked != &client) {
-      ++request;
-      continue;
-    }
-    Pair& asker = *request->second.asker;
-    request = requests_.erase(request);
-    asker.state = PairState::failed;
-    tell(asker, Event::Kind::unreachable, "the peer process ended before it answered");
-  }
+  for (Pair* pair : directory_.pairs_of(client)) remove_pair(*pair, "the peer process ended", now);
+  connections_.forget_asked(client);
   for (const std::uint32_t key : regions_.keys(client.id)) regions_.remove(key);
-  std::erase_if(completions_, [&](const auto& entry) { return entry.second->client == &client; });
-  std::erase_if(receives_, [&](const auto& entry) { return entry.second->client == &client; });
-  Node& node = *client.node;
-  clients_.erase(client.id);
-  fit_node(node);
+  directory_.remove_client(client);
 }
 
-Completions& Engine::add_completions(Client& client, void* host) {
-  auto made = std::make_unique<Completions>();
-  made->client = &client;
-  made->host = host;
-  Completions& completions = *made;
-  completions_.emplace(&completions, std::move(made));
-  return completions;
+void Engine::remove_pair(Pair& pair, const std::string& why, Time now) {
+  catch_up(now);
+  connections_.forget_asker(pair);
+  failures_.break_pair(pair, why);
+  directory_.remove_pair(pair);
 }
 
-void Engine::remove_completions(Completions& completions) { completions_.erase(&completions); }
-
-Receives& Engine::add_receives(Client& client, void* host) {
-  auto made = std::make_unique<Receives>();
-  made->client = &client;
-  made->host = host;
-  Receives& receives = *made;
-  receives_.emplace(&receives, std::move(made));
-  return receives;
+bool Engine::connect(Pair& pair, std::uint32_t client, const PrivateData& data, Time now) {
+  catch_up(now);
+  return connections_.connect(pair, client, data);
 }
 
-void Engine::remove_receives(Receives& receives) { receives_.erase(&receives); }
-
-Pair& Engine::add_pair(Client& client, Completions& completions, Receives* receives, void* host) {
-  auto made = std::make_unique<Pair>(next_pair_++);
-  made->client = &client;
-  made->completions = &completions;
-  made->receives = receives;
-  made->host = host;
-  Pair& pair = *made;
-  pairs_.emplace(pair.number, std::move(made));
-  return pair;
+bool Engine::accept(std::uint64_t request, Pair& pair) {
+  return connections_.accept(request, pair);
 }
 
-Pair* Engine::find_pair(std::uint32_t number) noexcept {
-  const auto found = pairs_.find(number);
-  return found == pairs_.end() ? nullptr : found->second.get();
+void Engine::reject(std::uint64_t request, const Client& client) {
+  connections_.reject(request, client);
 }
 
-Client* Engine::find_client(std::uint32_t id) noexcept {
-  const auto found = clients_.find(id);
-  return found == clients_.end() ? nullptr : found->second.get();
-}
-
-// --- Time --------------------------------------------------------------------------------------------------------------------
+// --- Time ------------------------------------------------------------------------------
 
 void Engine::catch_up(Time now) {
   advance(now);
-  clock_ = std::max(clock_, now);
+  schedule_.catch_up(now);
 }
 
 void Engine::advance(Time now) {
+  connections_.deliver_late(now);
   for (;;) {
-    Timer* visible = visible_timers_.first();
-    Timer* wire = wire_timers_.first();
-    // At equal times the wire comes first: what it does is the cause.
-    Timer* next =
-        wire != nullptr && (visible == nullptr || wire->at <= visible->at) ? wire : visible;
-    if (next == nullptr || next->at > now) return;
-    clock_ = std::max(clock_, next->at);
-    TimerHeap::clear(*next);
-    dispatch(*next);
+    if (queues_.take_overrun()) break_overrun();
+    const Timer* due = schedule_.take_due(now);
+    if (due == nullptr) return;
+    dispatch(*due);
   }
 }
 
-void Engine::dispatch(Timer& timer) {
+void Engine::dispatch(const Timer& timer) {
   Pair& pair = *timer.owner;
   switch (timer.alarm) {
-    case Alarm::start: begin(pair); return;
-    case Alarm::request: mark_reached(pair, pair.out); return;
-    case Alarm::response: mark_reached(pair, pair.back); return;
-    case Alarm::arrive: arrive(pair); return;
-    case Alarm::come_back: come_back(pair); return;
-    case Alarm::retire: retire(pair); return;
+    case Alarm::start: requester_.begin(pair); return;
+    case Alarm::request:
+      if (lanes_.mark_reached(pair, pair.out)) requester_.begin(pair);
+      return;
+    case Alarm::response:
+      if (lanes_.mark_reached(pair, pair.back)) lanes_.send_response(pair);
+      return;
+    case Alarm::arrive: arrivals_.arrive(pair); return;
+    case Alarm::come_back: arrivals_.come_back(pair); return;
+    case Alarm::retire:
+      if (const CompletionStatus fault = retirement_.retire(pair);
+          fault != CompletionStatus::success)
+        failures_.break_pair(pair, std::string("the peer's queue pair failed: ") + text(fault));
+      return;
+    case Alarm::try_again:
+      leave(pair.arrive_waiter);
+      arrivals_.arrive(pair);
+      return;
+    case Alarm::give_up: failures_.give_up(pair); return;
+  }
+}
+
+void Engine::go_on(Pair& pair, Stage stage) {
+  switch (stage) {
+    case Stage::start: requester_.begin(pair); return;
+    case Stage::arrive:
+      admission_.try_again_later(pair);
+      arrivals_.arrive(pair);
+      arrivals_.come_back(pair);
+      return;
   }
 }
 
 Time Engine::next_wake() const noexcept {
-  if (has_backlog()) return clock_;
-  const Timer* visible = visible_timers_.first();
-  const Timer* wire = wire_timers_.first();
-  const Time seen = visible == nullptr ? never : visible->at;
-  return wire == nullptr ? seen : std::min(seen, wire->at + latency_min_ns_);
+  if (lanes_.has_backlog() || queues_.has_overrun()) return schedule_.now();
+  return std::min(connections_.next_late(), schedule_.next_visible(directory_.latency_min_ns()));
 }
 
-// --- Waiting -----------------------------------------------------------------------------------------------------------------
-
-void Engine::wait(Waiter& waiter, Condition& condition) {
-  leave(waiter);
-  waiter.on = &condition;
-  condition.waiters.push_back(&waiter);
-}
-
-void Engine::leave(Waiter& waiter) noexcept {
-  if (waiter.on == nullptr) return;
-  std::erase(waiter.on->waiters, &waiter);
-  waiter.on = nullptr;
-}
-
-void Engine::raise(Condition& condition) {
-  if (condition.waiters.empty()) return;
-  std::vector<Waiter*> waiters;
-  waiters.swap(condition.waiters);
-  for (Waiter* waiter : waiters) waiter->on = nullptr;
-  for (Waiter* waiter : waiters) {
-    switch (waiter->stage) {
-      case Stage::start: begin(*waiter->pair); break;
-      case Stage::arrive:
-        arrive(*waiter->pair);
-        come_back(*waiter->pair);
-        break;
-    }
-  }
-}
-
-// --- What clients and testers do ---------------------------------------------------------------------------------------------
+// --- What clients and testers do -------------------------------------------------------
 
 void Engine::ring(Pair& pair, Time now) {
   if (pair.state == PairState::failed) {
-    flush(pair);
-    return;
+    failures_.flush(pair);
+  } else if (pair.state == PairState::established) {
+    requester_.fetch(pair, now);
+    requester_.begin(pair);
   }
-  if (pair.state != PairState::established) return;
-  Submission submission;
-  while (host_.fetch(pair, submission)) {
-    Task& task = pair.tasks.emplace_back();
-    task.submission = submission;
-    // A request that was posted while the device slept starts when it was posted, but never before what has happened already.
-    task.submission.posted = std::clamp(submission.posted, std::min(clock_, now), now);
-    if (submission.request.inline_data) {
-      task.total_bytes = submission.inline_bytes;
-    } else {
-      for (std::size_t i = 0; i < submission.request.gather_count; ++i)
-        task.total_bytes += submission.request.gather[i].bytes;
-    }
-  }
-  begin(pair);
 }
 
 void Engine::receives_posted(Receives& receives, Time now) {
   catch_up(now);
-  raise(receives.posted);
+  raise(receives.posted, *this);
 }
 
 void Engine::stall(Pair& pair, bool stalled, Time now) {
   catch_up(now);
-  pair.stalled = stalled;
-  if (!stalled) raise(pair.resumed);
+  pair.faults.stalled = stalled;
+  if (!stalled) raise(pair.resumed, *this);
 }
 
 void Engine::set_link(std::uint32_t node, bool down, Time now) {
   catch_up(now);
-  wire_.set_down(wire_.node(node), down, clock_);
+  wire_.set_down(wire_.node(node), down, schedule_.now());
+  directory_.each_pair([this](Pair& pair) { lanes_.watch_link(pair); });
+}
+
+/// A completion queue has lost an entry: all that report through it fail, as they do on an adapter.
+void Engine::break_overrun() {
+  std::vector<Pair*> failed;
+  directory_.each_pair([&](Pair& pair) {
+    if (pair.completions->overrun && pair.state == PairState::established) failed.push_back(&pair);
+  });
+  for (Pair* pair : failed) {
+    if (pair->state != PairState::established) continue;  // the peer of an earlier one
+    failures_.break_pair(*pair, "the peer's completion queue overflowed");
+    tell(host_, *pair, Event::Kind::peer_lost,
+         "the completion queue overflowed: more was posted than it has entries for");
+  }
 }
 
 }  // namespace overlap::fabric::soft

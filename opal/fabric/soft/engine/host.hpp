@@ -1,4 +1,5 @@
 // What the engine needs from the machine around it; tests put a model in its place.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstddef>
@@ -52,21 +53,25 @@ class Host {
   virtual ~Host() = default;
 
   /// Copy bytes between clients; both lists have the same sum, at most piece_bytes.
-  /// @param last  the last byte of the target ends a message: it must become visible after all others
+  /// @param last  the last byte of the target ends a message: it must become visible after all
+  /// others
   [[nodiscard]] virtual Copied copy(const Client& to, std::span<const Piece> target,
                                     const Client& from, std::span<const Piece> source,
                                     bool last) noexcept = 0;
-  /// Execute fetch_add or compare_swap on 8 aligned bytes. @returns  done | target_failed | target_gone
+  /// Execute fetch_add or compare_swap on 8 aligned bytes. @returns  done | target_failed |
+  /// target_gone
   [[nodiscard]] virtual Copied atomic(const Client& client, const Piece& target,
                                       const WorkRequest& request, std::uint64_t& old) noexcept = 0;
 
   /// Take the next entry of a send queue. @returns  false when there is none
   [[nodiscard]] virtual bool fetch(Pair& pair, Submission& out) = 0;
-  /// Take the next receive entry. @returns  false when there is none; then Engine::receives_posted is called when there is
+  /// Take the next receive entry. @returns  false when there is none; then Engine::receives_posted
+  /// is called when there is
   [[nodiscard]] virtual bool take_receive(Receives& receives, Receive& out) = 0;
   /// @param position  of the send queue entry; not for receives
-  virtual void complete(Completions& completions, Pair& pair, const Completion& completion,
-                        std::uint32_t position) = 0;
+  /// @returns  false: the completion queue is full, the completion is lost
+  [[nodiscard]] virtual bool complete(Completions& completions, Pair& pair,
+                                      const Completion& completion, std::uint32_t position) = 0;
   /// Tell the pair's client; for connect_request `pair` is nullptr and `client` is asked.
   virtual void event(Client& client, Pair* pair, const Event& event) = 0;
 

@@ -1,4 +1,6 @@
-// A model machine around the engine for tests: memory, queues and completions as plain containers, time as a number.
+// A model machine around the engine for tests: memory, queues and completions as plain containers,
+// time as a number.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <algorithm>
@@ -42,6 +44,7 @@ struct Process {
   bool alive = true;
   bool removed = false;  ///< the engine knows that it is dead
   std::vector<Seen> seen;
+  std::size_t completion_entries = SIZE_MAX;  ///< nobody takes entries out of `seen`
 };
 
 struct Queue {
@@ -51,19 +54,20 @@ struct Queue {
   std::uint32_t position = 0;
 };
 
-/// Runs the engine in virtual time. Every wake-up is one that the engine asked for: what it forgets to ask for never happens.
+/// Runs the engine in virtual time. Every wake-up is one that the engine asked for: what it forgets
+/// to ask for never happens.
 class Machine final : public Host {
  public:
   explicit Machine() : engine(*this) {}
 
   Process& add(std::uint32_t node, const WireSettings& settings, std::size_t bytes = 1U << 16U,
-               unsigned rights = access::any) {
+               unsigned rights = access::any, const RetrySettings& retry = {}) {
     processes.push_back(std::make_unique<Process>());
     Process& process = *processes.back();
-    process.client = &engine.add_client(node, settings, &process);
+    process.client = &engine.directory().add_client(node, settings, &process, retry);
     process.id = process.client->id;
-    process.completions = &engine.add_completions(*process.client, &process);
-    process.receives = &engine.add_receives(*process.client, &process);
+    process.completions = &engine.directory().add_completions(*process.client, &process);
+    process.receives = &engine.directory().add_receives(*process.client, &process);
     process.memory.resize(bytes);
     process.key = engine.regions().add({process.id, memory_base, bytes, rights, nullptr});
     return process;
@@ -71,7 +75,8 @@ class Machine final : public Host {
   Queue& add_pair(Process& process) {
     queues.push_back(std::make_unique<Queue>());
     Queue& queue = *queues.back();
-    queue.pair = &engine.add_pair(*process.client, *process.completions, process.receives, &queue);
+    queue.pair = &engine.directory().add_pair(*process.client, *process.completions,
+                                              process.receives, &queue);
     queue.number = queue.pair->number;
     return queue;
   }
@@ -79,7 +84,7 @@ class Machine final : public Host {
   Queue& connect(Process& from, Process& to) {
     Queue& asking = add_pair(from);
     Queue& answering = add_pair(to);
-    if (!engine.connect(*asking.pair, to.id, PrivateData{}) ||
+    if (!engine.connect(*asking.pair, to.id, PrivateData{}, now) ||
         !engine.accept(told.back().event.request, *answering.pair)) {
       throw std::logic_error("not connected");
     }
@@ -169,9 +174,12 @@ class Machine final : public Host {
     process.posted.pop_front();
     return true;
   }
-  void complete(Completions& completions, Pair&, const Completion& completion,
-                std::uint32_t) override {
-    static_cast<Process*>(completions.host)->seen.push_back({now, completion});
+  [[nodiscard]] bool complete(Completions& completions, Pair&, const Completion& completion,
+                              std::uint32_t) override {
+    Process& process = *static_cast<Process*>(completions.host);
+    if (process.seen.size() >= process.completion_entries) return false;
+    process.seen.push_back({now, completion});
+    return true;
   }
   void event(Client& client, Pair* pair, const Event& event) override {
     told.push_back({client.id, pair == nullptr ? 0 : pair->number, event});
@@ -218,6 +226,28 @@ class Machine final : public Host {
   request.remote_address = memory_base + offset;
   request.remote_key = target.key;
   return request;
+}
+
+/// 1 byte per ns, 5 us one way, 200 ns per message.
+inline constexpr WireSettings settings{};
+
+/// Two processes on two nodes, connected.
+struct Two {
+  Machine machine;
+  Process& a = machine.add(0, settings, 8U << 20U);
+  Process& b = machine.add(1, settings, 8U << 20U);
+  Queue& ab = machine.connect(a, b);
+};
+
+/// Has this byte been written to?
+[[nodiscard]] inline bool arrived(const Process& process, std::uint64_t offset) {
+  return process.memory[offset] != std::byte{0};
+}
+
+/// Write a value that is not 0.
+inline void mark(Process& process, std::uint64_t offset, std::size_t bytes, int value = 1) {
+  std::fill_n(process.memory.begin() + static_cast<std::ptrdiff_t>(offset), bytes,
+              static_cast<std::byte>(value));
 }
 
 }  // namespace overlap::fabric::soft::model

@@ -1,34 +1,25 @@
 // What the engine keeps of clients, queues and work requests under way.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
 #include <deque>
-#include <vector>
+#include <string>
 
 #include "host.hpp"
+#include "waiting.hpp"
 #include "wire.hpp"
 
 namespace overlap::fabric::soft {
 
-struct Condition;
+/// How long one process's queue pairs try again. As on an adapter, the time between two tries for
+/// a receive entry is the receiver's, the rest the sender's.
+struct RetrySettings {
+  static constexpr std::uint32_t for_ever = 7;
 
-/// Which step of a queue pair waits.
-enum class Stage : std::uint8_t {
-  start,   ///< its next task may not start yet
-  arrive,  ///< what has arrived may not be executed yet
-};
-
-/// A step of one queue that stands still until a condition is raised. In at most one condition's list.
-struct Waiter {
-  Pair* pair = nullptr;
-  Stage stage = Stage::start;
-  Condition* on = nullptr;
-};
-
-/// Something of one queue that tasks of the same or of other queues can wait for. Whoever changes it calls Engine::raise, which looks
-/// at every waiter again; a waiter that still may not go waits anew.
-struct Condition {
-  std::vector<Waiter*> waiters;
+  Time receive_retry_ns = 640'000;           ///< between two tries for a receive entry
+  std::uint32_t receive_retries = for_ever;  ///< after the first try
+  Time answer_ns = 8'589'934'592;  ///< without an answer so long: 4.096 us * 2^18, eight times
 };
 
 /// One process that uses the device.
@@ -37,14 +28,18 @@ struct Client {
   std::uint32_t node_number = 0;
   Node* node = nullptr;
   WireSettings wire;
+  RetrySettings retry;
   void* host = nullptr;
+
+  // Faults on command: the next connection requests to this client.
+  std::uint32_t lose_requests = 0;  ///< so many do not arrive
+  Time request_delay_ns = 0;        ///< later by so much; lost ones: the asker learns it after this
 };
 
 struct Completions {
   Client* client = nullptr;
   void* host = nullptr;
-  std::uint64_t count = 0;  ///< entries ever made
-  Condition counted;        ///< raised when `count` grows
+  bool overrun = false;  ///< an entry was lost: nothing is reported through it any more
 };
 
 struct Receives {
@@ -60,6 +55,7 @@ struct Task {
   std::uint64_t available_bytes = 0;  ///< have come over the wire
   std::uint64_t moved_bytes = 0;      ///< have been copied
   bool admitted = false;              ///< the responder has checked it; Receive entry taken
+  bool holds_receive = false;         ///< `receive` is taken and not yet reported
   bool done = false;
   CompletionStatus status = CompletionStatus::success;
   Time done_at = never;  ///< when its poster may know
@@ -70,6 +66,8 @@ struct Task {
   /// Does the answer carry data? Such tasks take part in fences.
   [[nodiscard]] bool is_read() const noexcept;
   [[nodiscard]] bool is_atomic() const noexcept;
+  /// Do its bytes go where a receive entry says?
+  [[nodiscard]] bool is_plain_send() const noexcept;
   [[nodiscard]] bool takes_receive() const noexcept;
 };
 
@@ -102,19 +100,31 @@ struct Lane {
 ///   '-' is refused or cannot happen
 enum class PairState : std::uint8_t { fresh, asking, established, failed };
 
+/// Faults on command of one queue pair.
+struct PairFaults {
+  bool stalled = false;  ///< set by Engine::stall()
+  Time delay_ns = 0;     ///< requests arrive so much later
+  Time tear_ns = 0;      ///< the last byte of a message arrives so much after the others
+  /// The next request that arrives ends with this status and is not executed.
+  CompletionStatus fail_next = CompletionStatus::success;
+};
+
 struct Pair {
   explicit Pair(std::uint32_t number) noexcept
       : number(number),
         out(Alarm::request, Alarm::arrive, *this),
         back(Alarm::response, Alarm::come_back, *this),
         start_timer(Alarm::start, *this),
-        retire_timer(Alarm::retire, *this) {}
+        retire_timer(Alarm::retire, *this),
+        again_timer(Alarm::try_again, *this),
+        give_up_timer(Alarm::give_up, *this) {}
 
   std::uint32_t number;
   Client* client = nullptr;
   Completions* completions = nullptr;
   Receives* receives = nullptr;
   void* host = nullptr;
+  unsigned remote_rights = access::any;  ///< what the peer may do
 
   PairState state = PairState::fresh;
   Pair* peer = nullptr;
@@ -123,26 +133,29 @@ struct Pair {
   std::deque<Task> tasks;  ///< fetched and not completed; the first has number `retired`
   std::uint64_t retired = 0;
   std::uint64_t started = 0;  ///< number of the next task to start
-  std::uint32_t reads_under_way = 0;
+  std::uint32_t outstanding_reads = 0;
   bool failing = false;  ///< a task has failed: nothing behind it is executed
   Lane out;
   Lane back;
   std::deque<std::uint64_t> responses;  ///< tasks whose response waits for `back.flow`
   Timer start_timer;
   Timer retire_timer;
+  Timer again_timer;
+  Timer give_up_timer;           ///< armed while a link that it needs is down
+  Time not_ready_since = never;  ///< first try of the message that finds no receive entry
 
   Waiter start_waiter{this, Stage::start};
   Waiter arrive_waiter{this, Stage::arrive};
   Condition reads_ended;  ///< a read or atomic has ended: fences and the depth of reads wait for it
   Condition resumed;      ///< the stall is over
 
-  // Faults on command.
-  bool stalled = false;
-  Time delay_ns = 0;
-  CompletionStatus fail_next = CompletionStatus::success;
+  PairFaults faults;
 
   [[nodiscard]] std::uint64_t end() const noexcept { return retired + tasks.size(); }
   [[nodiscard]] Task& task(std::uint64_t number) noexcept { return tasks[number - retired]; }
 };
+
+/// Report an event of a queue pair to its client.
+void tell(Host& host, Pair& pair, Event::Kind kind, const std::string& why);
 
 }  // namespace overlap::fabric::soft

@@ -1,4 +1,5 @@
 // Keys are a place in the table and how often it was used.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "regions.hpp"
 
 namespace overlap::fabric::soft {

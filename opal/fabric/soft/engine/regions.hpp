@@ -1,4 +1,5 @@
 // Registered memory: who may touch which bytes.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstddef>
@@ -23,12 +24,14 @@ struct Region {
   }
 };
 
-/// All regions by key. A key is never 0; a stale one is recognised until its place was used 255 times more.
+/// All regions by key. A key is never 0; a stale one is recognised until its place was used 255
+/// times more.
 class Regions {
  public:
   [[nodiscard]] std::uint32_t add(const Region& region);
   void remove(std::uint32_t key) noexcept;
-  /// @returns  the region, or nullptr when the key is unknown or does not cover the bytes with these rights for this client
+  /// @returns  the region, or nullptr when the key is unknown or does not cover the bytes with
+  /// these rights for this client
   [[nodiscard]] const Region* find(std::uint32_t key, std::uint32_t client, std::uint64_t address,
                                    std::uint64_t bytes, unsigned rights) const noexcept;
   /// @returns  the region of a client by key, or nullptr

@@ -1,4 +1,5 @@
 // Virtual time and the alarms of the engine: a heap whose members can be moved and taken out.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,8 @@ enum class Alarm : std::uint8_t {
   arrive,     ///< bytes or a request arrive at the peer
   come_back,  ///< a response arrives
   retire,     ///< a completion becomes visible
+  try_again,  ///< a message that found no receive entry is sent again
+  give_up,    ///< the peer's end has not answered for too long
 };
 
 class TimerHeap;

@@ -1,4 +1,5 @@
 // Even sharing of links in virtual time: rates change only when a message starts or ends.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "wire.hpp"
 
 #include <algorithm>
@@ -36,7 +37,8 @@ void Wire::start(Flow& flow, Node& from, Node& to, const WireSettings& settings,
 }
 
 void Wire::next_mark(Flow& flow, Time now) {
-  // The timer's whole nanoseconds may be a fraction of a byte early or late: at its mark is what counts.
+  // The timer's whole nanoseconds may be a fraction of a byte early or late: at its mark is what
+  // counts.
   flow.sent_ = flow.head_ + static_cast<double>(flow.mark_bytes_);
   flow.settled_ = now;
   place_mark(flow);

@@ -1,4 +1,6 @@
-// The modelled wire: nodes with one full-duplex link each, and messages that share the links fairly.
+// The modelled wire: nodes with one full-duplex link each, and messages that share the links
+// fairly.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -31,9 +33,10 @@ struct Node {
 
 /// One message on its way through the sender's outgoing and the receiver's incoming link.
 ///
-/// All messages that are on a link at one time share it evenly, as if sent in turns of one byte: a small message behind the 4 MiB
-/// of another queue pair takes twice its own time and does not wait. A flow's rate is its even share of the narrower of its two links;
-/// what it cannot use there of the wider one is not given to others.
+/// All messages that are on a link at one time share it evenly, as if sent in turns of one byte: a
+/// small message behind the 4 MiB of another queue pair takes twice its own time and does not wait.
+/// A flow's rate is its even share of the narrower of its two links; what it cannot use there of
+/// the wider one is not given to others.
 ///
 /// The timer goes off when the flow reaches its mark, a number of bytes.
 class Flow {
@@ -77,7 +80,8 @@ class Wire {
   void stop(Flow& flow, Time now);
   void set_down(Node& node, bool down, Time now);
 
-  /// Marks halve what is left; the last piece has between one and two times this: few wake-ups, and little to do when the last byte arrives.
+  /// Marks halve what is left; the last piece has between one and two times this: few wake-ups, and
+  /// little to do when the last byte arrives.
   static constexpr std::uint64_t last_piece_bytes = 64U << 10U;
 
  private:

@@ -1,7 +1,9 @@
 // The component: parameters, choice of the fabric, the one module.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "btl_ring.hpp"
 
 #include "opal/mca/common/overlap/message.hpp"
+#include "opal/mca/common/overlap/names.hpp"
 #include "opal/mca/common/overlap/version_check.hpp"
 
 extern "C" OVERLAP_EXPORT mca_btl_base_component_t mca_btl_ring_component;
@@ -29,25 +31,34 @@ int component_register() noexcept {
   });
 }
 
+bool are_costs_readable() {
+  const char* const text = tunables.costs;
+  if (text == nullptr || *text == 0 || parse_costs(text)) return true;
+  show_message("btl_ring_costs is \"" + std::string(text) +
+               "\"; write the five numbers that ring-calibrate prints, with commas between them");
+  return false;
+}
+
 int component_open() noexcept {
   return guarded([]() -> int {
     const SizeRow sizes[] = {OVERLAP_SIZE_ROW(mca_btl_base_descriptor_t),
                              OVERLAP_SIZE_ROW(mca_rcache_base_registration_t)};
     if (!check_running_openmpi("btl/ring", sizes)) return OPAL_ERR_NOT_AVAILABLE;
-    const int rc = check_tunables(self(), rows());
+    int rc = check_tunables(self(), rows());
+    if (rc == OPAL_SUCCESS && !are_costs_readable()) rc = OPAL_ERR_BAD_PARAM;
     // Here and not where a device was found: all ranks report, or none.
-    if (rc == OPAL_SUCCESS && tunables.stats) report_counters("btl/ring", counter_rows());
+    if (rc == OPAL_SUCCESS && tunables.stats) request_report({"btl/ring", counter_rows()});
     return rc;
   });
 }
-
-int component_close() noexcept { return OPAL_SUCCESS; }
 
 std::string text_of(const char* text) { return text != nullptr ? text : ""; }
 
 fabric::VerbsOptions verbs_options() {
   return {.device = text_of(tunables.device),
           .gid_index = tunables.verbs_gid_index,
+          .service_level = tunables.verbs_service_level,
+          .traffic_class = tunables.verbs_traffic_class,
           .mtu_bytes = tunables.verbs_mtu,
           .timeout_exponent = tunables.verbs_timeout,
           .retry_count = tunables.verbs_retry_count,
@@ -67,17 +78,12 @@ fabric::SoftOptions soft_options() {
   options.latency_ns = tunables.soft_latency;
   options.message_ns = tunables.soft_message;
   options.node = soft_node();
-  // What one mpirun has started, spawned processes too, shares a device; other jobs do not, unless they are told to.
+  // What one mpirun has started, spawned processes too, shares a device; other jobs do not, unless
+  // they are told to.
   options.domain = tunables.soft_domain != nullptr && *tunables.soft_domain != 0
                        ? tunables.soft_domain
                        : "job" + std::to_string(OPAL_PROC_MY_NAME.jobid >> 16U);
   return options;
-}
-
-/// Is a component named in its framework's list, and not to keep it out?
-bool is_named(const char* list, std::string_view name) noexcept {
-  return list != nullptr && *list != '^' &&
-         std::string_view(list).find(name) != std::string_view::npos;
 }
 
 /// Has the user named this BTL, so that its absence has to be explained?
@@ -86,15 +92,27 @@ bool asked_for() noexcept {
          is_named(opal_btl_base_framework.framework_selection, "ring");
 }
 
-/// Is pml/speculative asked for, or this site's default? It takes this BTL unasked. Others do not: an installation changes nothing for
-/// who does not use it.
+/// Will pml/speculative be selected? It takes this BTL unasked. Others do not: an installation
+/// changes nothing for who does not use it. Open MPI selects a PML that is not on its own list only
+/// when the parameter pml names it, whatever its priority. Open MPI registers that parameter only
+/// when the BTLs have been initialised; before, what mpirun has put into the environment is read,
+/// and a parameter file is not.
 bool speculative_in_use() noexcept {
-  if (is_named(ompi_pml_base_framework.framework_selection, "speculative")) return true;
-  constexpr std::uint32_t priority_of_ob1 = 20;
-  const int index = mca_base_var_find("ompi", "pml", "speculative", "priority");
-  const std::uint32_t* priority = nullptr;
-  return index >= 0 && mca_base_var_get_value(index, &priority, nullptr, nullptr) == OPAL_SUCCESS &&
-         priority != nullptr && *priority > priority_of_ob1;
+  const int index = mca_base_var_find("ompi", "pml", nullptr, nullptr);
+  const char* const* names = nullptr;
+  const bool known = index >= 0 &&
+                     mca_base_var_get_value(index, &names, nullptr, nullptr) == OPAL_SUCCESS &&
+                     names != nullptr;
+  return is_named(known ? *names : std::getenv("OMPI_MCA_pml"), "speculative");
+}
+
+int component_close() noexcept {
+  // Under pml/speculative all ranks report together, whether they had a device or not.
+  if (speculative_in_use()) return OPAL_SUCCESS;
+  return guarded([]() -> int {
+    std::fputs(report_alone("btl/ring").c_str(), stderr);
+    return OPAL_SUCCESS;
+  });
 }
 
 /// Open what the tunables ask for. @returns nullptr: there is none, and nobody has asked for it
@@ -109,7 +127,7 @@ std::unique_ptr<fabric::Device> open_fabric(Network& network) {
   if (network.fabric == fabric_choice::verbs) return fabric::open_verbs(options);
   network.fabric = fabric_choice::verbs;
   std::string why;
-  if (fabric::find_verbs(options, why)) return fabric::open_verbs(options);
+  if (auto device = fabric::try_open_verbs(options, why)) return device;
   if (asked_for()) {
     throw fabric::Error(fabric::Error::Kind::no_device,
                         why +

@@ -1,30 +1,29 @@
-// Connections: made when something is to be sent, one at a time for each purpose although both sides may want it (P2.7).
+// Connections: made when something is to be sent, one at a time for each purpose although both
+// sides may want it (P2.7).
+// SPDX-License-Identifier: BSD-3-Clause
 #include "btl_ring.hpp"
 
 namespace overlap::ring {
 namespace {
 
-/// Who wants to connect, and for what; travels with the request.
-struct Introduction {
-  std::uint16_t version = layout_version;
-  std::uint16_t purpose = 0;
-  std::uint32_t zero = 0;
-  opal_process_name_t name{};
-};
-static_assert(sizeof(Introduction) == 16);
-
-fabric::PrivateData introduce(Connection::Purpose purpose) noexcept {
-  Introduction introduction;
-  introduction.purpose = static_cast<std::uint16_t>(purpose);
-  introduction.name = OPAL_PROC_MY_NAME;
-  fabric::PrivateData data;
-  std::memcpy(data.bytes.data(), &introduction, sizeof introduction);
-  data.size_bytes = sizeof introduction;
-  return data;
-}
+using Clock = std::chrono::steady_clock;
 
 bool mine_is_smaller(const Endpoint& endpoint) noexcept {
   return opal_compare_proc(OPAL_PROC_MY_NAME, endpoint.proc.proc_name) < 0;
+}
+
+/// Does something wait for it? A connection that was asked for ahead of its use may fail: the peer
+/// may be about to end.
+bool needed(const Connection& connection) noexcept {
+  return connection.purpose == Purpose::bulk ? !connection.endpoint.bulk_waiting.empty()
+                                             : !connection.endpoint.waiting.empty();
+}
+
+opal_process_name_t name_from(std::uint64_t number) noexcept {
+  opal_process_name_t name{};
+  name.jobid = static_cast<opal_jobid_t>(number >> 32U);
+  name.vpid = static_cast<opal_vpid_t>(number);
+  return name;
 }
 
 }  // namespace
@@ -38,23 +37,16 @@ void Transport::want(Connection& connection) {
 
 void Transport::connection_step(Connection& connection, ConnectEvent event, std::uint64_t request,
                                 const std::string& why) {
-  const bool was_under_way =
-      connection.state == ConnectState::connecting || connection.state == ConnectState::accepting;
-  const ConnectStep step =
-      overlap::ring::step(connection.state, event, mine_is_smaller(connection.endpoint));
-  if (!step.legal) {
-    if (event == ConnectEvent::request) device_->reject(request);
-    return;
-  }
+  const ConnectStep step = overlap::ring::step(
+      connection.state, event,
+      {.mine_is_smaller = mine_is_smaller(connection.endpoint), .needed = needed(connection)});
+  if (!step.legal) return;
+  if (connection.under_way()) --connecting_;
+  if (connection.established() && step.next != ConnectState::established)
+    receive_pool_.disconnected();
   connection.state = step.next;
-  const bool under_way =
-      step.next == ConnectState::connecting || step.next == ConnectState::accepting;
-  connecting_ += static_cast<std::uint32_t>(under_way) - static_cast<std::uint32_t>(was_under_way);
-  // A connection that was asked for ahead of its use may fail: the peer may be on its way out.
-  const bool needed = connection.purpose == Connection::Purpose::bulk
-                          ? !connection.endpoint.bulk_waiting.empty()
-                          : !connection.endpoint.waiting.empty();
-  if (step.action == ConnectAction::report_lost && was_under_way && !needed) return;
+  if (connection.under_way()) ++connecting_;
+  if (step.next == ConnectState::idle) connection.trouble = {};
   act(connection, step.action, request, why);
 }
 
@@ -63,49 +55,141 @@ void Transport::act(Connection& connection, ConnectAction action, std::uint64_t 
   Endpoint& endpoint = connection.endpoint;
   switch (action) {
     case ConnectAction::none: return;
-    case ConnectAction::connect:
-      open_queue_pair(connection);
-      if (device_->connect(*connection.queue_pair, endpoint.address,
-                           introduce(connection.purpose)) != fabric::Status::done) {
-        connection_step(connection, ConnectEvent::lost, 0, "the device cannot connect");
-      }
-      return;
-    case ConnectAction::drop_ours_and_accept:
-      by_queue_pair_.erase(connection.queue_pair->number());
-      connection.replaced = std::move(connection.queue_pair);
-      [[fallthrough]];
+    case ConnectAction::connect: ask_for(connection); return;
+    case ConnectAction::drop_and_accept: drop_queue_pairs(connection); [[fallthrough]];
     case ConnectAction::accept:
-      open_queue_pair(connection);
-      if (device_->accept(request, *connection.queue_pair) != fabric::Status::done) {
-        connection_step(connection, ConnectEvent::lost, 0, "the device cannot accept a connection");
-      }
+      if (!try_open_queue_pair(connection, request)) return;
+      if (device_->accept(request, *connection.queue_pair) != fabric::Status::done)
+        connection_step(connection, ConnectEvent::lost, 0, "the peer has given its request up");
       return;
     case ConnectAction::reject: device_->reject(request); return;
+    case ConnectAction::drop: drop_queue_pairs(connection); return;
+    case ConnectAction::drop_and_wait:
+      drop_queue_pairs(connection);
+      set_clock(connection, why);
+      return;
     case ConnectAction::flush_queue: made(connection); return;
     case ConnectAction::report_lost: report_lost(endpoint, why); return;
   }
 }
 
-std::unique_ptr<fabric::QueuePair> Transport::make_queue_pair(Connection& connection) {
-  make_receive_buffers();
-  try {
-    auto made =
-        device_->make_queue_pair({completions_.get(), receives_.get(), tunables.send_queue});
-    by_queue_pair_[made->number()] = &connection;
-    return made;
-  } catch (const fabric::Error& error) {
-    refuse_connection(connection.endpoint, error.what());  // what waits for it would wait for ever
+void Transport::ask_for(Connection& connection) {
+  if (!try_open_queue_pair(connection, 0)) return;
+  const Endpoint& endpoint = connection.endpoint;
+  const IntroductionBytes bytes = encode({.name = name_of(*opal_proc_local_get()),
+                                          .attempt = ++connection.attempt,
+                                          .purpose = connection.purpose},
+                                         endpoint.where.secret);
+  fabric::PrivateData data;
+  std::copy(bytes.begin(), bytes.end(), data.bytes.begin());
+  data.size_bytes = bytes.size();
+  if (device_->connect(*connection.queue_pair, endpoint.where.address, data) !=
+      fabric::Status::done)
+    connection_step(connection, ConnectEvent::device_failed, 0, "the device cannot connect");
+}
+
+/// After a failed attempt: when the next one comes.
+void Transport::set_clock(Connection& connection, const std::string& why) {
+  ConnectTrouble& trouble = connection.trouble;
+  const Clock::time_point now = Clock::now();
+  if (trouble.failures++ == 0) trouble.since = trouble.told = now;
+  if (now - trouble.told >= std::chrono::minutes(1)) {
+    trouble.told = now;
+    tell_connecting(connection.endpoint, why,
+                    std::chrono::duration_cast<std::chrono::seconds>(now - trouble.since).count());
+  }
+  trouble.due =
+      now + std::chrono::milliseconds(back_off_ms(trouble.failures, OPAL_PROC_MY_NAME.vpid));
+  backing_off_.push_back(&connection);
+}
+
+/// Attempts whose time has come; connections that were made otherwise leave the list.
+void Transport::retry_due(Clock::time_point now) {
+  const auto waits = [now](const Connection* connection) {
+    return connection->state == ConnectState::backing_off && connection->trouble.due > now;
+  };
+  const auto rest = std::partition(backing_off_.begin(), backing_off_.end(), waits);
+  const std::vector<Connection*> due(rest, backing_off_.end());
+  backing_off_.erase(rest, backing_off_.end());
+  for (Connection* connection : due) {
+    if (connection->state == ConnectState::backing_off)
+      connection_step(*connection, ConnectEvent::due, 0, {});
   }
 }
 
-void Transport::open_queue_pair(Connection& connection) {
+/// A completion queue with room for one queue pair more, which is taken.
+CompletionGroup& Transport::take_completion_room() {
+  for (const auto& group : completions_) {
+    if (group->room.try_take(tunables.send_queue)) return *group;
+  }
+  const std::uint32_t entries =
+      completion_entries(static_cast<std::uint32_t>(completions_.size()), tunables.send_queue,
+                         receive_buffers_max(), capabilities().completion_queue_max);
+  completions_.push_back(std::make_unique<CompletionGroup>(CompletionGroup{
+      device_->make_completion_queue(entries), CompletionRoom(entries, receive_buffers_max())}));
+  static_cast<void>(completions_.back()->room.try_take(tunables.send_queue));
+  return *completions_.back();
+}
+
+QueuePairPointer Transport::make_queue_pair(Connection& connection) {
+  grow_receive_buffers();
+  CompletionGroup& group = take_completion_room();
+  std::unique_ptr<fabric::QueuePair> made;
+  try {
+    // Rings are written to; what is read or counted in belongs to large transfers.
+    made = device_->make_queue_pair({.completions = group.queue.get(),
+                                     .receives = receives_.get(),
+                                     .send_queue_entries = tunables.send_queue,
+                                     .remote_rights = connection.purpose == Purpose::messages
+                                                          ? fabric::access::remote_write
+                                                          : fabric::access::any});
+  } catch (...) {
+    group.room.give_back(tunables.send_queue);
+    throw;
+  }
+  by_queue_pair_[made->number()] = &connection;
+  return {made.release(), {&group, tunables.send_queue}};
+}
+
+/// Adapters run out of queue pairs and have some again: a refusal is a failed attempt like others,
+/// for a while. Nobody waits for one that was made ahead of its use.
+/// @param request  of the peer, which is rejected; 0 for none
+/// @returns  false: the connection has taken its step
+bool Transport::try_open_queue_pair(Connection& connection, std::uint64_t request) {
   connection.account.reset();
-  connection.queue_pair = make_queue_pair(connection);
+  try {
+    connection.queue_pair = make_queue_pair(connection);
+    connection.refusals = 0;
+    return true;
+  } catch (const fabric::Error& error) {
+    if (request != 0) device_->reject(request);
+    // Messages always need theirs, here or at the peer that asks.
+    const bool counts = needed(connection) || connection.purpose == Purpose::messages;
+    if (counts || connection.refusals == 0) ++connection.refusals;
+    const bool for_good = error.kind == fabric::Error::Kind::bad_option ||
+                          (counts && connection.refusals >= refusals_max);
+    connection_step(connection, for_good ? ConnectEvent::device_failed : ConnectEvent::lost, 0,
+                    error.what());
+    return false;
+  }
+}
+
+/// End an attempt: neither its events nor its completions come here any more.
+void Transport::drop_queue_pairs(Connection& connection) noexcept {
+  for (auto* queue_pair : {&connection.queue_pair, &connection.mirror}) {
+    if (*queue_pair != nullptr) by_queue_pair_.erase((*queue_pair)->number());
+    queue_pair->reset();
+  }
 }
 
 /// The request that we have sent to ourselves.
 void Transport::accept_own(Connection& connection, std::uint64_t request) {
-  connection.mirror = make_queue_pair(connection);
+  try {
+    connection.mirror = make_queue_pair(connection);
+  } catch (const fabric::Error&) {
+    device_->reject(request);  // which comes back as the failure of our own attempt
+    return;
+  }
   if (device_->accept(request, *connection.mirror) != fabric::Status::done) {
     connection_step(connection, ConnectEvent::lost, 0, "the device cannot accept a connection");
   }
@@ -113,10 +197,13 @@ void Transport::accept_own(Connection& connection, std::uint64_t request) {
 
 void Transport::made(Connection& connection) {
   ++counters().connections;
+  receive_pool_.connected();
+  grow_receive_buffers();
+  connection.trouble = {};
   if (tunables.verbose >= 1) {
-    opal_output(
-        0, "btl/ring: connected to %s for %s", OPAL_NAME_PRINT(connection.endpoint.proc.proc_name),
-        connection.purpose == Connection::Purpose::messages ? "messages" : "large transfers");
+    opal_output(0, "btl/ring: connected to %s for %s",
+                OPAL_NAME_PRINT(connection.endpoint.proc.proc_name),
+                connection.purpose == Purpose::messages ? "messages" : "large transfers");
   }
   mark_busy(connection.endpoint);
   flush_waiting(connection.endpoint);
@@ -131,34 +218,40 @@ Connection* Transport::connection_of(const fabric::QueuePair* queue_pair) noexce
 }
 
 void Transport::on_request(const fabric::Event& event) {
-  Introduction introduction;
-  if (event.data.size_bytes < sizeof introduction) {
-    device_->reject(event.request);
-    return;
-  }
-  std::memcpy(&introduction, event.data.bytes.data(), sizeof introduction);
-  opal_proc_t* proc = introduction.version == layout_version && !finalizing_
-                          ? opal_proc_for_name(introduction.name)
-                          : nullptr;
-  Endpoint* peer =
-      proc != nullptr && !departed_.contains(name_of(*proc)) ? endpoint(*proc) : nullptr;
+  const auto introduction = decode_introduction(
+      std::span(event.data.bytes)
+          .first(std::min<std::size_t>(event.data.size_bytes, event.data.bytes.size())),
+      secret_);
+  Endpoint* const peer =
+      introduction && !finalizing_ ? endpoint_of(name_from(introduction->name)) : nullptr;
   if (peer == nullptr) {
     device_->reject(event.request);
     return;
   }
-  const bool bulk = introduction.purpose == static_cast<std::uint16_t>(Connection::Purpose::bulk);
-  Connection& connection = bulk ? peer->bulk : peer->messages;
-  if (proc == opal_proc_local_get()) {
+  Connection& connection = introduction->purpose == Purpose::bulk ? peer->bulk : peer->messages;
+  if (&peer->proc == opal_proc_local_get()) {
     accept_own(connection, event.request);
-  } else {
-    connection_step(connection, ConnectEvent::request, event.request, {});
+    return;
   }
+  const bool stale = introduction->attempt < connection.newest_seen;
+  connection.newest_seen = std::max(connection.newest_seen, introduction->attempt);
+  connection_step(connection, stale ? ConnectEvent::stale_request : ConnectEvent::request,
+                  event.request, {});
+}
+
+/// The endpoint of a process that asks for a connection. @returns nullptr: not with that one
+Endpoint* Transport::endpoint_of(const opal_process_name_t& name) {
+  opal_proc_t* proc = opal_proc_for_name(name);
+  Handle* peer = proc != nullptr && !departed_.contains(name_of(*proc)) ? handle(*proc) : nullptr;
+  return peer != nullptr ? &endpoint(*peer) : nullptr;
 }
 
 /// What a peer has sent before its connection ended, its goodbye perhaps among it.
 void Transport::take_last_messages(Endpoint& endpoint) {
-  while (poll_completions() > 0) {}
-  take_from_ring(endpoint);
+  // Bounded, for others go on sending: a queue's worth of completions, as often as the ring had some.
+  do {
+    for (std::uint32_t left = receive_buffers_max(); left > 0 && poll_completions() > 0; --left) {}
+  } while (take_from_ring(endpoint) > 0);
 }
 
 int Transport::poll_events() {
@@ -183,10 +276,6 @@ int Transport::poll_events() {
                         0, {});
         break;
       case fabric::Event::Kind::rejected:
-        by_queue_pair_.erase(connection->queue_pair->number());
-        connection->replaced = std::move(connection->queue_pair);
-        connection_step(*connection, ConnectEvent::rejected, 0, {});
-        break;
       case fabric::Event::Kind::unreachable:
         connection_step(*connection, ConnectEvent::lost, 0, event.why);
         break;
@@ -212,7 +301,8 @@ void Transport::report_lost(Endpoint& endpoint, const std::string& why) noexcept
   }
 }
 
-/// Tell peers that the end of their connections is meant, and wait until all that was posted to them has arrived.
+/// Tell peers that the end of their connections is meant, and wait until all that was posted to
+/// them has arrived.
 ///
 /// Bounded in time: a peer that is gone already does not answer.
 void Transport::part(std::span<Endpoint* const> peers) noexcept {
@@ -222,7 +312,6 @@ void Transport::part(std::span<Endpoint* const> peers) noexcept {
            (endpoint.messages.established() || endpoint.bulk.established());
   };
   for (Endpoint* endpoint : peers) {
-    if (endpoint == nullptr) continue;
     endpoint->parting = true;
     if (!reachable(*endpoint)) continue;
     guarded([&]() -> int {
@@ -233,7 +322,7 @@ void Transport::part(std::span<Endpoint* const> peers) noexcept {
     });
   }
   const auto under_way = [&](Endpoint* endpoint) {
-    return endpoint != nullptr && reachable(*endpoint) &&
+    return reachable(*endpoint) &&
            (endpoint->messages.account.used() != 0 || endpoint->bulk.account.used() != 0);
   };
   const auto began = std::chrono::steady_clock::now();

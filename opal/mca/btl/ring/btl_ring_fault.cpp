@@ -1,4 +1,5 @@
 // What goes wrong, in words for users.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "btl_ring.hpp"
 
 #include <sys/resource.h>
@@ -10,7 +11,7 @@ namespace {
 
 std::string peer_name(const Endpoint& endpoint) {
   return std::string("process ") + OPAL_NAME_PRINT(endpoint.proc.proc_name) + " on " +
-         hostname(reinterpret_cast<const ompi_proc_t*>(&endpoint.proc));
+         hostname(&endpoint.proc);
 }
 
 std::string limit_text() {
@@ -34,13 +35,29 @@ void say(Body&& body) noexcept {
   }
 }
 
-[[noreturn]] void give_up() noexcept { abort_job(1); }
+[[noreturn]] void give_up() noexcept { end_job(1); }
 
 }  // namespace
 
 void tell_lost(const Endpoint& endpoint, const std::string& why) noexcept {
   say([&] {
     return "btl/ring: the connection to " + peer_name(endpoint) + " is lost: " + why + ".";
+  });
+}
+
+void tell_connecting(const Endpoint& endpoint, const std::string& why,
+                     std::int64_t seconds) noexcept {
+  static bool told = false;
+  constexpr std::int64_t silent_s = 600;  // whoever computes that long is told of once
+  const bool once = seconds >= silent_s && !told;
+  if (tunables.verbose < 1 && !once) return;
+  told = told || once;
+  say([&] {
+    return "btl/ring: no connection to " + peer_name(endpoint) + " after " +
+           std::to_string(seconds) + " s: " + why +
+           ". It is tried again as long as something is to be sent there. Does that process "
+           "compute "
+           "without calling MPI, or do firewalls or routes keep the hosts apart?";
   });
 }
 
@@ -55,17 +72,24 @@ void tell_registration_refused(std::size_t bytes) noexcept {
               bytes, std::strerror(error), limit_text().c_str());
 }
 
+void tell_no_room(std::size_t bytes) noexcept {
+  static bool told = false;
+  if (told) return;
+  told = true;
+  say([&] {
+    return "btl/ring: /dev/shm has no room for a ring of " + std::to_string(bytes) +
+           " bytes; messages take the slower send/receive channel instead. Make room (df /dev/shm; "
+           "in a container give it a larger one, for instance docker run --shm-size), or use fewer "
+           "or smaller buffers (btl_ring_polling_set, btl_ring_ring_slots, btl_ring_slot_bytes).";
+  });
+}
+
 void refuse_registration(const char* what, std::size_t bytes) noexcept {
   const int error = errno;
   say([&] {
     return "btl/ring cannot register " + std::string(what) + " (" + std::to_string(bytes) +
            " bytes): " + std::strerror(error) + ". " + limit_text();
   });
-  give_up();
-}
-
-void refuse_connection(const Endpoint& endpoint, const char* why) noexcept {
-  say([&] { return "btl/ring cannot connect to " + peer_name(endpoint) + ": " + why + "."; });
   give_up();
 }
 
@@ -77,8 +101,16 @@ void refuse_message(const Endpoint& endpoint, const char* fault) noexcept {
   give_up();
 }
 
-void out_of_memory() noexcept {
-  say([] { return std::string("btl/ring: no memory is left to receive messages"); });
+void refuse_to_go_on() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    say([] { return std::string("btl/ring: no memory is left to receive messages"); });
+  } catch (const std::exception& error) {
+    say([&] { return std::string("btl/ring cannot go on: ") + error.what() + "."; });
+  } catch (...) {
+    say([] { return std::string("btl/ring cannot go on"); });
+  }
   give_up();
 }
 

@@ -1,4 +1,5 @@
 // The functions that Open MPI calls: peers, fragments, sends.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "btl_ring.hpp"
 
 namespace overlap::ring {
@@ -11,51 +12,28 @@ std::recursive_mutex& Guard::mutex() noexcept {
   return all;
 }
 
-// --- Fragments -----------------------------------------------------------------------------------------------------------
+// --- Fragments -------------------------------------------------------------------------
 
-Fragment* Transport::take_fragment(std::uint32_t bytes, std::uint32_t flags) noexcept {
-  const std::uint32_t small = slot_payload_bytes();
-  if (bytes > channel_payload_bytes()) return nullptr;
-  std::vector<Fragment*>& spare = bytes <= small ? free_small_ : free_large_;
-  Fragment* fragment = nullptr;
-  if (!spare.empty()) {
-    fragment = spare.back();
-    spare.pop_back();
-  } else {
-    const std::uint32_t capacity = bytes <= small ? small : channel_payload_bytes();
-    fragment = static_cast<Fragment*>(std::malloc(sizeof(Fragment) + capacity));
-    if (fragment == nullptr) return nullptr;
-    OBJ_CONSTRUCT(&fragment->base, mca_btl_base_descriptor_t);
-    fragment->capacity_bytes = capacity;
-  }
-  fragment->base.des_segments = fragment->segments.data();
-  fragment->base.des_segment_count = 1;
-  fragment->base.des_cbfunc = nullptr;
-  fragment->base.des_cbdata = nullptr;
-  fragment->base.des_context = nullptr;
-  fragment->base.des_flags = flags;
-  fragment->base.order = MCA_BTL_NO_ORDER;
-  fragment->segments[0].seg_addr.pval = fragment->storage();
-  fragment->segments[0].seg_len = bytes;
-  fragment->segments[1].seg_len = 0;
-  fragment->in_place = nullptr;
-  return fragment;
+namespace {
+
+/// May a fragment be made for this peer? Each one that waits keeps its buffer, where a request of
+/// the caller takes less. The ends of those that wait let upper layers try again. It is said here
+/// and not in send(): ob1 loses memory when a fragment that it has is refused. Control messages are
+/// small, and ob1 registers a buffer anew for each refusal: very many of them may wait.
+bool may_wait(const Handle& handle, std::size_t bytes) noexcept {
+  constexpr std::size_t waiting_max = 32;
+  constexpr std::size_t waiting_control_max = 8192;
+  const std::size_t most = bytes <= FragmentPool::control_bytes ? waiting_control_max : waiting_max;
+  return handle.endpoint() == nullptr || handle.endpoint()->waiting.size() < most;
 }
 
-void Transport::give_back(Fragment& fragment) noexcept {
-  std::vector<Fragment*>& spare =
-      fragment.capacity_bytes == slot_payload_bytes() ? free_small_ : free_large_;
-  guarded([&]() -> int {
-    spare.push_back(&fragment);
-    return OPAL_SUCCESS;
-  });
-}
+}  // namespace
 
-mca_btl_base_descriptor_t* alloc(mca_btl_base_module_t*, Endpoint*, std::uint8_t, std::size_t size,
-                                 std::uint32_t flags) noexcept {
+mca_btl_base_descriptor_t* alloc(mca_btl_base_module_t*, Handle* handle, std::uint8_t,
+                                 std::size_t size, std::uint32_t flags) noexcept {
   const Guard guard;
-  Fragment* fragment = size <= UINT32_MAX
-                           ? transport->take_fragment(static_cast<std::uint32_t>(size), flags)
+  Fragment* fragment = size <= UINT32_MAX && may_wait(*handle, size)
+                           ? transport->fragments().take(static_cast<std::uint32_t>(size), flags)
                            : nullptr;
   return fragment != nullptr ? &fragment->base : nullptr;
 }
@@ -63,23 +41,24 @@ mca_btl_base_descriptor_t* alloc(mca_btl_base_module_t*, Endpoint*, std::uint8_t
 int free_descriptor(mca_btl_base_module_t*, mca_btl_base_descriptor_t* descriptor) noexcept {
   const Guard guard;
   auto& fragment = *reinterpret_cast<Fragment*>(descriptor);
-  if (fragment.in_place != nullptr) transport->release(*fragment.in_place);
+  if (fragment.in_place != nullptr) transport->registrations().release(*fragment.in_place);
   fragment.in_place = nullptr;
-  transport->give_back(fragment);
+  transport->fragments().give_back(fragment);
   return OPAL_SUCCESS;
 }
 
-/// Contiguous data stays where it is: it is copied once, into the slot, or, when its buffer is used often, not at all.
-mca_btl_base_descriptor_t* prepare_src(mca_btl_base_module_t*, Endpoint*,
+/// Contiguous data stays where it is: it is copied once, into the slot, or, when its buffer is used
+/// often, not at all.
+mca_btl_base_descriptor_t* prepare_src(mca_btl_base_module_t*, Handle* handle,
                                        opal_convertor_t* convertor, std::uint8_t,
                                        std::size_t reserve, std::size_t* size,
                                        std::uint32_t flags) noexcept {
   const Guard guard;
   const std::uint32_t most = transport->channel_payload_bytes();
-  if (reserve >= most) return nullptr;
+  if (reserve >= most || !may_wait(*handle, reserve + *size)) return nullptr;
   *size = std::min<std::size_t>(*size, most - reserve);
   const bool contiguous = opal_convertor_need_buffers(convertor) == 0;
-  Fragment* fragment = transport->take_fragment(
+  Fragment* fragment = transport->fragments().take(
       static_cast<std::uint32_t>(contiguous ? reserve : reserve + *size), flags);
   if (fragment == nullptr) return nullptr;
   fragment->segments[0].seg_len = reserve;
@@ -87,7 +66,7 @@ mca_btl_base_descriptor_t* prepare_src(mca_btl_base_module_t*, Endpoint*,
     iovec piece{fragment->storage() + reserve, *size};
     std::uint32_t pieces = 1;
     if (opal_convertor_pack(convertor, &piece, &pieces, size) < 0) {
-      transport->give_back(*fragment);
+      transport->fragments().give_back(*fragment);
       return nullptr;
     }
     fragment->segments[0].seg_len = reserve + *size;
@@ -99,38 +78,40 @@ mca_btl_base_descriptor_t* prepare_src(mca_btl_base_module_t*, Endpoint*,
   fragment->segments[1].seg_addr.pval = data;
   fragment->segments[1].seg_len = *size;
   const auto bytes = static_cast<std::uint32_t>(*size);
-  if (reserve + *size <= transport->slot_payload_bytes() && transport->note_use(data, bytes)) {
+  if (reserve + *size <= transport->slot_payload_bytes() &&
+      transport->frequent().note_use(data, bytes)) {
     guarded([&]() -> int {
-      fragment->in_place = transport->register_frequent(data, bytes);
+      fragment->in_place = transport->frequent().take(data, bytes);
       return OPAL_SUCCESS;
     });
   }
   return &fragment->base;
 }
 
-// --- Sends ---------------------------------------------------------------------------------------------------------------
+// --- Sends -----------------------------------------------------------------------------
 
-int send(mca_btl_base_module_t*, Endpoint* endpoint, mca_btl_base_descriptor_t* descriptor,
+int send(mca_btl_base_module_t*, Handle* handle, mca_btl_base_descriptor_t* descriptor,
          mca_btl_base_tag_t tag) noexcept {
   const Guard guard;
   return guarded([&]() -> int {
     auto& fragment = *reinterpret_cast<Fragment*>(descriptor);
-    fragment.endpoint = endpoint;
+    Endpoint& endpoint = transport->endpoint(*handle);
+    fragment.endpoint = &endpoint;
     fragment.tag = tag;
-    if (endpoint->lost) return OPAL_ERR_UNREACH;
-    if (endpoint->waiting.empty()) {
+    if (endpoint.lost) return OPAL_ERR_UNREACH;
+    if (endpoint.waiting.empty()) {
       if (fragment.in_place != nullptr && transport->try_send_in_place(fragment))
         return OPAL_SUCCESS;
-      if (transport->try_send(*endpoint, tag, pieces_of(fragment))) {
+      if (transport->try_send(endpoint, tag, pieces_of(fragment))) {
         if ((fragment.base.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK) != 0) {
           transport->finish_later(
               fragment);  // not inside the call: the upper layer has not yet noted that it sent it
           return OPAL_SUCCESS;
         }
-        if (fragment.in_place != nullptr) transport->release(*fragment.in_place);
+        if (fragment.in_place != nullptr) transport->registrations().release(*fragment.in_place);
         fragment.in_place = nullptr;
         if ((fragment.base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0)
-          transport->give_back(fragment);
+          transport->fragments().give_back(fragment);
         return 1;
       }
     }
@@ -139,13 +120,14 @@ int send(mca_btl_base_module_t*, Endpoint* endpoint, mca_btl_base_descriptor_t* 
   });
 }
 
-int sendi(mca_btl_base_module_t*, Endpoint* endpoint, opal_convertor_t* convertor, void* header,
+int sendi(mca_btl_base_module_t*, Handle* handle, opal_convertor_t* convertor, void* header,
           std::size_t header_size, std::size_t payload_size, std::uint8_t, std::uint32_t flags,
           mca_btl_base_tag_t tag, mca_btl_base_descriptor_t** descriptor) noexcept {
   const Guard guard;
   const auto bytes = static_cast<std::uint32_t>(payload_size);
   const int rc = guarded([&]() -> int {
-    if (!endpoint->waiting.empty() ||
+    Endpoint& endpoint = transport->endpoint(*handle);
+    if (!endpoint.waiting.empty() ||
         header_size + payload_size > transport->channel_payload_bytes())
       return OPAL_ERR_OUT_OF_RESOURCE;
     Pieces pieces{header, static_cast<std::uint32_t>(header_size), nullptr, bytes, nullptr};
@@ -155,30 +137,31 @@ int sendi(mca_btl_base_module_t*, Endpoint* endpoint, opal_convertor_t* converto
       } else {
         void* data = nullptr;
         opal_convertor_get_current_pointer(convertor, &data);
-        if (transport->note_use(data, bytes))
+        if (transport->frequent().note_use(data, bytes))
           return OPAL_ERR_OUT_OF_RESOURCE;  // prepare_src sends it from where it lies
         pieces.second = data;
       }
     }
-    return transport->try_send(*endpoint, tag, pieces) ? OPAL_SUCCESS : OPAL_ERR_OUT_OF_RESOURCE;
+    return transport->try_send(endpoint, tag, pieces) ? OPAL_SUCCESS : OPAL_ERR_OUT_OF_RESOURCE;
   });
   if (rc != OPAL_SUCCESS && descriptor != nullptr) {
     *descriptor =
-        alloc(&ring_module.base, endpoint, MCA_BTL_NO_ORDER, header_size + payload_size, flags);
+        alloc(&ring_module.base, handle, MCA_BTL_NO_ORDER, header_size + payload_size, flags);
   }
   return rc;
 }
 
-// --- Peers ---------------------------------------------------------------------------------------------------------------
+// --- Peers -----------------------------------------------------------------------------
 
-int add_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t** procs, Endpoint** endpoints,
+int add_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t** procs, Handle** endpoints,
               opal_bitmap_t* reachable) noexcept {
   const Guard guard;
   return guarded([&]() -> int {
     for (std::size_t i = 0; i < count; ++i) {
-      // This process too: btl/self takes its messages, but osc/rdma wants one BTL that reaches everybody.
+      // This process too: btl/self takes its messages, but osc/rdma wants one BTL that reaches
+      // everybody.
       transport->welcome(*procs[i]);
-      endpoints[i] = transport->endpoint(*procs[i]);
+      endpoints[i] = transport->handle(*procs[i]);
       if (endpoints[i] == nullptr) continue;
       if (reachable != nullptr) opal_bitmap_set_bit(reachable, static_cast<int>(i));
     }
@@ -187,7 +170,7 @@ int add_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t** procs, En
 }
 
 int del_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t**,
-              Endpoint** endpoints) noexcept {
+              Handle** endpoints) noexcept {
   const Guard guard;
   transport->drop({endpoints, count});
   return OPAL_SUCCESS;
@@ -212,7 +195,7 @@ BtlCapability capability;
 
 }  // namespace
 
-void fill_module(mca_btl_base_module_t& table, const Transport& made) {
+void fill_module(mca_btl_base_module_t& table, Transport& made) {
   const fabric::Capabilities& able = made.capabilities();
   table.btl_eager_limit = std::min(made.slot_payload_bytes(), made.channel_payload_bytes());
   table.btl_rndv_eager_limit = table.btl_eager_limit;
@@ -255,7 +238,7 @@ void fill_module(mca_btl_base_module_t& table, const Transport& made) {
   capability.send_behind = tunables.chained ? send_behind : nullptr;
   capability.chained_max_bytes = chained_max_bytes;
   capability.keeps_messages = true;
-  capability.in_place_min_bytes = tunables.frequent && tunables.rings ? tunables.frequent_min : 0;
+  capability.in_place_min_bytes = made.frequent().can_send_in_place() ? tunables.frequent_min : 0;
   offer_capability(&table, &capability);
 }
 

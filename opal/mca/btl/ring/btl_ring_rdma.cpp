@@ -1,4 +1,5 @@
-// Put, get, atomics and chained messages, on a queue pair of their own; registration through Open MPI's cache.
+// Put, get, atomics and chained messages, on a queue pair of their own.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "btl_ring.hpp"
 
 namespace overlap::ring {
@@ -31,12 +32,23 @@ void set_local(BulkOperation& operation, void* address, std::size_t bytes,
                                  handle != nullptr ? handle->local_key : 0};
 }
 
+/// Can an adapter work on it: eight bytes of an integer, aligned? Where it cannot, atomics answer
+/// OPAL_ERR_NOT_SUPPORTED as btl/openib does, not OPAL_ERR_NOT_AVAILABLE as btl.h says: osc/rdma
+/// takes another way for the former alone, and repeats the call for ever after any other error.
+constexpr bool is_word(std::uint64_t remote_address, int flags) noexcept {
+  return remote_address % 8 == 0 &&
+         (flags & (MCA_BTL_ATOMIC_FLAG_32BIT | MCA_BTL_ATOMIC_FLAG_FLOAT)) == 0;
+}
+
 }  // namespace
 
 int Transport::start(BulkOperation* operation) {
   Endpoint& endpoint = *operation->endpoint;
   if (endpoint.lost) {
+    if (operation->target != nullptr) registrations_->release(*operation->target);
     delete operation;
+    // Callers repeat atomics without looking for events, which say that the peer is lost.
+    if (!endpoint.reported) poll_events();
     return OPAL_ERR_UNREACH;
   }
   if (!endpoint.bulk_waiting.empty() || !try_post_bulk(*operation)) {
@@ -99,9 +111,9 @@ void Transport::bulk_completed(BulkOperation& operation, const fabric::Completio
   if (operation.scratch >= 0)
     free_scratch_.push_back(static_cast<std::uint32_t>(operation.scratch));
   const std::unique_ptr<BulkOperation> owner(&operation);
-  if (operation.target != nullptr) release(*operation.target);
-  if (operation.done == nullptr) return;
-  operation.done(&ring_module.base, operation.endpoint, operation.local_address,
+  if (operation.target != nullptr) registrations_->release(*operation.target);
+  if (operation.done == nullptr || finalizing_) return;
+  operation.done(&ring_module.base, &operation.endpoint->handle, operation.local_address,
                  operation.local_handle, operation.context, operation.data,
                  ok ? OPAL_SUCCESS : OPAL_ERROR);
 }
@@ -123,7 +135,8 @@ void Transport::fail_bulk(Endpoint& endpoint) noexcept {
   for (BulkOperation* operation : failed) bulk_completed(*operation, completion);
 }
 
-/// Chained completion: behind puts by the order of the queue pair, behind gets by a fence (architecture.md rule 5).
+/// Chained completion: behind puts by the order of the queue pair, behind gets by a fence
+/// (architecture.md rule 5).
 int Transport::send_behind(Endpoint& endpoint, mca_btl_base_tag_t tag,
                            std::span<const std::byte> bytes, Behind behind) {
   auto operation = std::make_unique<BulkOperation>();
@@ -141,61 +154,16 @@ int Transport::send_behind(Endpoint& endpoint, mca_btl_base_tag_t tag,
   return start(operation.release());
 }
 
-CachedRegistration* Transport::register_cached(void* base, std::size_t bytes,
-                                               std::uint32_t access) {
-  mca_rcache_base_registration_t* found = nullptr;
-  const int rc =
-      cache_->rcache_register(cache_, base, bytes, 0, static_cast<std::int32_t>(access), &found);
-  return rc == OPAL_SUCCESS ? reinterpret_cast<CachedRegistration*>(found) : nullptr;
-}
+// --- Module functions ------------------------------------------------------------------
 
-void Transport::release(CachedRegistration& registration) noexcept {
-  cache_->rcache_deregister(cache_, &registration.base);
-}
-
-// --- The cache's way to the device -------------------------------------------------------------------------------------
-
-int cache_register(void*, void* base, std::size_t size,
-                   mca_rcache_base_registration_t* entry) noexcept {
-  auto& registration = *reinterpret_cast<CachedRegistration*>(entry);
-  const auto flags = static_cast<unsigned>(entry->access_flags);
-  unsigned rights = fabric::access::local_write;
-  if ((flags & MCA_RCACHE_ACCESS_REMOTE_READ) != 0) rights |= fabric::access::remote_read;
-  if ((flags & MCA_RCACHE_ACCESS_REMOTE_WRITE) != 0) rights |= fabric::access::remote_write;
-  if ((flags & MCA_RCACHE_ACCESS_REMOTE_ATOMIC) != 0) rights |= fabric::access::remote_atomic;
-  fabric::Device& device = transport->device();
-  fabric::Status status = device.register_memory(base, size, rights, {}, registration.region);
-  // Memory that may only be read can be sent from, not received into.
-  if (status == fabric::Status::refused &&
-      (flags & (MCA_RCACHE_ACCESS_LOCAL_WRITE | MCA_RCACHE_ACCESS_REMOTE_WRITE)) == 0) {
-    status = device.register_memory(base, size, rights & fabric::access::remote_read, {},
-                                    registration.region);
-  }
-  if (status != fabric::Status::done) {
-    tell_registration_refused(size);
-    return OPAL_ERR_OUT_OF_RESOURCE;
-  }
-  registration.handle = {registration.region.local_key, registration.region.remote_key};
-  ++counters().registrations;
-  return OPAL_SUCCESS;
-}
-
-int cache_deregister(void*, mca_rcache_base_registration_t* entry) noexcept {
-  if (transport != nullptr)
-    transport->device().deregister_memory(reinterpret_cast<CachedRegistration*>(entry)->region);
-  return OPAL_SUCCESS;
-}
-
-// --- Module functions --------------------------------------------------------------------------------------------------
-
-int put(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address,
-        std::uint64_t remote_address, mca_btl_base_registration_handle_t* local_handle,
+int put(mca_btl_base_module_t*, Handle* handle, void* local_address, std::uint64_t remote_address,
+        mca_btl_base_registration_handle_t* local_handle,
         mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int, int,
         mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept {
   const Guard guard;
   return guarded([&]() -> int {
-    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::write, remote_address,
-                                              remote_handle, done, context, data);
+    BulkOperation* operation = make_operation(&transport->endpoint(*handle), fabric::Opcode::write,
+                                              remote_address, remote_handle, done, context, data);
     set_local(*operation, local_address, size, local_handle);
     operation->request.inline_data = local_handle == nullptr;
     counters().put_bytes += size;
@@ -203,49 +171,47 @@ int put(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address,
   });
 }
 
-int get(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address,
-        std::uint64_t remote_address, mca_btl_base_registration_handle_t* local_handle,
+int get(mca_btl_base_module_t*, Handle* handle, void* local_address, std::uint64_t remote_address,
+        mca_btl_base_registration_handle_t* local_handle,
         mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int, int,
         mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept {
   const Guard guard;
   return guarded([&]() -> int {
-    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::read, remote_address,
-                                              remote_handle, done, context, data);
+    BulkOperation* operation = make_operation(&transport->endpoint(*handle), fabric::Opcode::read,
+                                              remote_address, remote_handle, done, context, data);
     set_local(*operation, local_address, size, local_handle);
     counters().get_bytes += size;
     return transport->start(operation);
   });
 }
 
-int atomic_op(mca_btl_base_module_t*, Endpoint* endpoint, std::uint64_t remote_address,
+int atomic_op(mca_btl_base_module_t*, Handle* handle, std::uint64_t remote_address,
               mca_btl_base_registration_handle_t* remote_handle, mca_btl_base_atomic_op_t op,
               std::uint64_t operand, int flags, int, mca_btl_base_rdma_completion_fn_t done,
               void* context, void* data) noexcept {
-  if (op != MCA_BTL_ATOMIC_ADD || (flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0 ||
-      remote_address % 8 != 0)
-    return OPAL_ERR_NOT_AVAILABLE;
+  if (op != MCA_BTL_ATOMIC_ADD || !is_word(remote_address, flags)) return OPAL_ERR_NOT_SUPPORTED;
   const Guard guard;
   return guarded([&]() -> int {
-    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::fetch_add, remote_address,
-                                              remote_handle, done, context, data);
+    BulkOperation* operation =
+        make_operation(&transport->endpoint(*handle), fabric::Opcode::fetch_add, remote_address,
+                       remote_handle, done, context, data);
     operation->request.operand = operand;
     ++counters().atomics;
     return transport->start(operation);
   });
 }
 
-int atomic_fetch(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address,
+int atomic_fetch(mca_btl_base_module_t*, Handle* handle, void* local_address,
                  std::uint64_t remote_address, mca_btl_base_registration_handle_t* local_handle,
                  mca_btl_base_registration_handle_t* remote_handle, mca_btl_base_atomic_op_t op,
                  std::uint64_t operand, int flags, int, mca_btl_base_rdma_completion_fn_t done,
                  void* context, void* data) noexcept {
-  if (op != MCA_BTL_ATOMIC_ADD || (flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0 ||
-      remote_address % 8 != 0)
-    return OPAL_ERR_NOT_AVAILABLE;
+  if (op != MCA_BTL_ATOMIC_ADD || !is_word(remote_address, flags)) return OPAL_ERR_NOT_SUPPORTED;
   const Guard guard;
   return guarded([&]() -> int {
-    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::fetch_add, remote_address,
-                                              remote_handle, done, context, data);
+    BulkOperation* operation =
+        make_operation(&transport->endpoint(*handle), fabric::Opcode::fetch_add, remote_address,
+                       remote_handle, done, context, data);
     set_local(*operation, local_address, 8, local_handle);
     operation->request.operand = operand;
     ++counters().atomics;
@@ -253,28 +219,28 @@ int atomic_fetch(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address
   });
 }
 
-int atomic_compare_swap(mca_btl_base_module_t*, Endpoint* endpoint, void* local_address,
+int atomic_compare_swap(mca_btl_base_module_t*, Handle* handle, void* local_address,
                         std::uint64_t remote_address,
                         mca_btl_base_registration_handle_t* local_handle,
                         mca_btl_base_registration_handle_t* remote_handle, std::uint64_t compare,
                         std::uint64_t value, int flags, int, mca_btl_base_rdma_completion_fn_t done,
                         void* context, void* data) noexcept {
-  if ((flags & MCA_BTL_ATOMIC_FLAG_32BIT) != 0 || remote_address % 8 != 0)
-    return OPAL_ERR_NOT_AVAILABLE;
+  if (!is_word(remote_address, flags)) return OPAL_ERR_NOT_SUPPORTED;
   const Guard guard;
   return guarded([&]() -> int {
-    // osc/rdma of 4.1 passes no handle for memory that it has mapped itself. The device does it nevertheless: a processor's atomics and
-    // the device's need not be atomic to each other.
+    // osc/rdma of 4.1 passes no handle for memory that it has mapped itself. The device does it
+    // nevertheless: a processor's atomics and the device's need not be atomic to each other.
     CachedRegistration* target = nullptr;
     if (remote_handle == nullptr) {
-      target = transport->register_cached(reinterpret_cast<void*>(remote_address), sizeof value,
-                                          MCA_BTL_REG_FLAG_ACCESS_ANY);
-      if (target == nullptr) return OPAL_ERR_NOT_AVAILABLE;
+      target = transport->registrations().take(reinterpret_cast<void*>(remote_address),
+                                               sizeof value, MCA_BTL_REG_FLAG_ACCESS_ANY);
+      if (target == nullptr) return OPAL_ERR_NOT_SUPPORTED;
       remote_handle = &target->handle;
-      endpoint = transport->endpoint(*opal_proc_local_get());
+      handle = transport->handle(*opal_proc_local_get());
     }
-    BulkOperation* operation = make_operation(endpoint, fabric::Opcode::compare_swap,
-                                              remote_address, remote_handle, done, context, data);
+    BulkOperation* operation =
+        make_operation(&transport->endpoint(*handle), fabric::Opcode::compare_swap, remote_address,
+                       remote_handle, done, context, data);
     set_local(*operation, local_address, 8, local_handle);
     operation->target = target;
     operation->request.compare = compare;
@@ -284,13 +250,13 @@ int atomic_compare_swap(mca_btl_base_module_t*, Endpoint* endpoint, void* local_
   });
 }
 
-mca_btl_base_registration_handle_t* register_memory(mca_btl_base_module_t*, Endpoint*, void* base,
+mca_btl_base_registration_handle_t* register_memory(mca_btl_base_module_t*, Handle*, void* base,
                                                     std::size_t size,
                                                     std::uint32_t flags) noexcept {
   const Guard guard;
   CachedRegistration* registration = nullptr;
   guarded([&]() -> int {
-    registration = transport->register_cached(base, size, flags & MCA_BTL_REG_FLAG_ACCESS_ANY);
+    registration = transport->registrations().take(base, size, flags & MCA_BTL_REG_FLAG_ACCESS_ANY);
     return OPAL_SUCCESS;
   });
   return registration != nullptr ? &registration->handle : nullptr;
@@ -298,18 +264,16 @@ mca_btl_base_registration_handle_t* register_memory(mca_btl_base_module_t*, Endp
 
 int deregister_memory(mca_btl_base_module_t*, mca_btl_base_registration_handle_t* handle) noexcept {
   const Guard guard;
-  auto* registration = reinterpret_cast<CachedRegistration*>(reinterpret_cast<char*>(handle) -
-                                                             offsetof(CachedRegistration, handle));
-  transport->release(*registration);
+  transport->registrations().release(CachedRegistration::of(*handle));
   return OPAL_SUCCESS;
 }
 
-int send_behind(mca_btl_base_module_t*, Endpoint* endpoint, std::uint8_t tag, const void* bytes,
+int send_behind(mca_btl_base_module_t*, Handle* handle, std::uint8_t tag, const void* bytes,
                 std::size_t length, Behind behind) noexcept {
   const Guard guard;
   return guarded([&]() -> int {
-    return transport->send_behind(*endpoint, tag, {static_cast<const std::byte*>(bytes), length},
-                                  behind);
+    return transport->send_behind(transport->endpoint(*handle), tag,
+                                  {static_cast<const std::byte*>(bytes), length}, behind);
   });
 }
 

@@ -1,10 +1,13 @@
-// Messages in: rings are looked at, the completion queue is polled, and both are put into one order (P2.2, P2.5).
+// Messages in: rings are looked at, the completion queue is polled, and both are put into one order
+// (P2.2, P2.5).
+// SPDX-License-Identifier: BSD-3-Clause
 #include "btl_ring.hpp"
 
 namespace overlap::ring {
 namespace {
 
-// A look at a connection's events may be a system call: not on every call, and not more than so often.
+// A look at a connection's events may be a system call: not on every call, and not more than so
+// often.
 constexpr std::uint32_t calls_between_events = 32;
 constexpr std::uint32_t calls_between_events_connecting = 4;
 constexpr auto time_between_events = std::chrono::microseconds(500);
@@ -19,7 +22,11 @@ void Transport::deliver(Endpoint& endpoint, const MessageHeader& header, const s
     handle_control(endpoint, payload, header.size_bytes);
     return;
   }
-  deliver_message(&ring_module.base, &endpoint, header.tag, payload, header.size_bytes);
+  // The components above may be unloaded by now: nobody is called back any more. Peers of another
+  // job (MPI_Comm_spawn) are in nobody's del_procs and live until here.
+  if (finalizing_) [[unlikely]]
+    return;
+  deliver_message(&ring_module.base, &endpoint.handle, header.tag, payload, header.size_bytes);
 }
 
 /// Credits, and rings that have come to their end.
@@ -102,24 +109,47 @@ void Transport::on_channel_message(Endpoint& endpoint, std::uint32_t buffer, std
 void Transport::repost(std::uint32_t buffer) {
   std::byte* const memory = segment_->buffer(buffer);
   std::memset(memory, 0, sizeof(MessageHeader));  // empty, for those who look at the segment
+  const auto chunk = std::find_if(receive_chunks_.begin(), receive_chunks_.end(),
+                                  [buffer](const ReceiveChunk& each) { return buffer < each.end; });
   const fabric::Status status = receives_->post(make_id(IdKind::receive, buffer), memory,
-                                                channel_bytes_, receive_region_.local_key);
+                                                channel_bytes_, chunk->region.local_key);
   // A broken device has reported that; its buffers are of no more use.
   if (status != fabric::Status::done && status != fabric::Status::broken)
     refuse_registration("a receive buffer", channel_bytes_);
 }
 
-void Transport::make_receive_buffers() {
-  if (receive_region_.provider != nullptr) return;
-  const std::size_t bytes = std::size_t{tunables.receive_buffers} * channel_bytes_;
-  std::byte* const memory = segment_->buffer(0);
+/// As many as the pool wants; the first ones have to be.
+void Transport::grow_receive_buffers() {
+  const std::uint32_t wanted = receive_pool_.wanted();
+  if (wanted == 0) [[likely]]
+    return;
+  if (try_add_receive_buffers(wanted)) {
+    receive_pool_.grown(wanted);
+  } else if (receive_pool_.size() > 0) {
+    receive_pool_.stop();
+  } else {
+    refuse_registration("the receive buffers of the send/receive channel",
+                        std::size_t{wanted} * channel_bytes_);
+  }
+}
+
+bool Transport::try_add_receive_buffers(std::uint32_t count) {
+  const std::uint32_t first = receive_pool_.size();
+  const std::uint32_t end = first + count;
+  if (end > segment_->buffers() && !segment_->try_add_buffers(end - segment_->buffers()))
+    return false;
+  const std::size_t bytes = std::size_t{count} * channel_bytes_;
+  std::byte* const memory = segment_->buffer(first);
+  receive_chunks_.push_back({end, {}});
   if (device_->register_memory(memory, bytes, fabric::access::local_write,
                                segment_->backing(memory),
-                               receive_region_) != fabric::Status::done) {
-    refuse_registration("the receive buffers of the send/receive channel", bytes);
+                               receive_chunks_.back().region) != fabric::Status::done) {
+    receive_chunks_.pop_back();
+    return false;
   }
   count_memory(static_cast<std::int64_t>(bytes));
-  for (std::uint32_t i = 0; i < tunables.receive_buffers; ++i) repost(i);
+  for (std::uint32_t i = first; i < end; ++i) repost(i);
+  return true;
 }
 
 void Transport::on_completion(const fabric::Completion& completion) {
@@ -129,6 +159,7 @@ void Transport::on_completion(const fabric::Completion& completion) {
   }
   const auto found = by_queue_pair_.find(completion.queue_pair_number);
   if (kind_of_id(completion.id) == IdKind::receive) {
+    receive_pool_.taken();
     if (found == by_queue_pair_.end()) {
       repost(index_of_id(completion.id));  // of a connection that has ended
     } else {
@@ -146,21 +177,32 @@ void Transport::on_completion(const fabric::Completion& completion) {
     case IdKind::ring_write:
     case IdKind::receive: break;
     case IdKind::channel_send: free_send_buffers_.push_back(index_of_id(completion.id)); break;
-    case IdKind::in_place: finish(object_of_id<Fragment>(completion.id), OPAL_SUCCESS); break;
+    case IdKind::in_place: {
+      auto& fragment = object_of_id<Fragment>(completion.id);
+      const auto away = std::chrono::steady_clock::now() - fragment.lent_at;
+      frequent_->note_returned(static_cast<std::uint32_t>(fragment.segments[1].seg_len),
+                               looks_ - fragment.lent_look,
+                               static_cast<std::uint64_t>(std::chrono::nanoseconds(away).count()));
+      finish(fragment, OPAL_SUCCESS);
+      break;
+    }
     case IdKind::bulk:
       bulk_completed(object_of_id<BulkOperation>(completion.id), completion);
       break;
   }
 }
 
-/// A work request has failed: say once why the peer is lost, then give back what it held.
+/// A work request has failed: say once why the peer is lost, after what it has said before (its
+/// goodbye perhaps), then give back what it held.
 void Transport::on_failure(const fabric::Completion& completion) {
   const auto found = by_queue_pair_.find(completion.queue_pair_number);
   if (found != by_queue_pair_.end() && kind_of_id(completion.id) != IdKind::receive) {
     if (completion.status == fabric::CompletionStatus::flushed) {
       poll_events();  // the reason is there
     } else {
-      report_lost(found->second->endpoint, fabric::text(completion.status));
+      Endpoint& endpoint = found->second->endpoint;
+      take_last_messages(endpoint);
+      report_lost(endpoint, fabric::text(completion.status));
     }
   }
   switch (kind_of_id(completion.id)) {
@@ -176,23 +218,32 @@ void Transport::on_failure(const fabric::Completion& completion) {
 
 int Transport::poll_rings() {
   const std::uint32_t taken = polling_.for_each([this](std::uint32_t number) -> std::uint32_t {
-    int messages = 0;
-    const int rc = guarded([&]() -> int {
-      messages = take_from_ring(*endpoints_[number]);
-      return OPAL_SUCCESS;
-    });
-    if (rc != OPAL_SUCCESS) out_of_memory();
-    return static_cast<std::uint32_t>(messages);
+    try {
+      return static_cast<std::uint32_t>(take_from_ring(*peers_.at(number)->endpoint()));
+    } catch (...) {
+      refuse_to_go_on();
+    }
   });
   return static_cast<int>(taken);
 }
 
-/// What handling one completion calls may end up here again: it goes on with the same batch, so that nothing is overtaken by an event
-/// that came after it.
+/// Take completions from the queues in turn.
+std::size_t Transport::fill_batch() noexcept {
+  for (std::size_t tries = completions_.size(); tries > 0; --tries) {
+    CompletionGroup& group = *completions_[next_completions_];
+    if (++next_completions_ >= completions_.size()) next_completions_ = 0;
+    if (const std::size_t count = group.queue->poll(batch_); count > 0) return count;
+  }
+  receive_pool_.drained();
+  return 0;
+}
+
+/// What handling one completion calls may end up here again: it goes on with the same batch, so
+/// that nothing is overtaken by an event that came after it.
 int Transport::poll_completions() {
   if (batch_next_ == batch_count_) {
     batch_next_ = 0;
-    batch_count_ = completions_->poll(batch_);
+    batch_count_ = fill_batch();
   }
   int count = 0;
   while (batch_next_ != batch_count_) {
@@ -203,31 +254,40 @@ int Transport::poll_completions() {
   return count;
 }
 
+/// Fragments that are sent: their owners are told.
+int Transport::serve_done() {
+  return done_.serve([this](Fragment* fragment) { finish(*fragment, OPAL_SUCCESS); });
+}
+
 /// Whatever waits for room, for a callback, or to be told to a peer that nothing else is sent to.
 int Transport::serve_busy() {
-  int count = 0;
-  for (std::size_t i = 0; i < done_.size(); ++i, ++count) finish(*done_[i], OPAL_SUCCESS);
-  done_.clear();
-  for (std::size_t i = busy_.size(); i > 0; --i) {
-    Endpoint& endpoint = *busy_.front();
-    busy_.erase(busy_.begin());
-    endpoint.listed = false;
-    flush_waiting(endpoint);
-    flush_bulk(endpoint);
-    if (endpoint.waiting.empty() && endpoint.stream.wants_explicit() &&
-        try_send_control(endpoint, {.kind = control_kind::credits_only})) {
-      ++counters().explicit_messages;
-    }
-    if (!endpoint.lost && (!endpoint.waiting.empty() || !endpoint.bulk_waiting.empty() ||
-                           endpoint.stream.wants_explicit()))
-      mark_busy(endpoint);
+  const int finished = serve_done();
+  busy_.serve([this](Endpoint* endpoint) { serve(*endpoint); });
+  return finished;
+}
+
+void Transport::serve(Endpoint& endpoint) {
+  endpoint.listed = false;
+  flush_waiting(endpoint);
+  flush_bulk(endpoint);
+  if (endpoint.decline_due) [[unlikely]]
+    decline(endpoint);
+  if (endpoint.waiting.empty() && endpoint.stream.wants_explicit() &&
+      try_send_control(endpoint, {.kind = control_kind::credits_only})) {
+    ++counters().explicit_messages;
   }
-  return count;
+  if (!endpoint.lost && (!endpoint.waiting.empty() || !endpoint.bulk_waiting.empty() ||
+                         endpoint.decline_due || endpoint.stream.wants_explicit()))
+    mark_busy(endpoint);
 }
 
 int Transport::progress() {
+  ++looks_;
   int count = poll_rings();
-  count += poll_completions();
+  if (const int completed = poll_completions(); completed > 0) {
+    count += completed;
+    grow_receive_buffers();
+  }
   if (!busy_.empty() || !done_.empty()) [[unlikely]]
     count += serve_busy();
   if (++calls_to_events_ >=
@@ -237,6 +297,7 @@ int Transport::progress() {
     if (connecting_ > 0 || now - last_events_ >= time_between_events) {
       last_events_ = now;
       count += poll_events();
+      if (!backing_off_.empty()) retry_due(now);
     }
   }
   return count;
@@ -245,13 +306,11 @@ int Transport::progress() {
 int progress() noexcept {
   if (transport == nullptr) return 0;
   const Guard guard;
-  int count = 0;
-  const int rc = guarded([&count]() -> int {
-    count = transport->progress();
-    return OPAL_SUCCESS;
-  });
-  if (rc != OPAL_SUCCESS) out_of_memory();
-  return count;
+  try {
+    return transport->progress();
+  } catch (...) {
+    refuse_to_go_on();
+  }
 }
 
 }  // namespace overlap::ring

@@ -1,4 +1,6 @@
-// Messages out: through a ring where the peer has given one and has room, else through the send/receive channel.
+// Messages out: through a ring where the peer has given one and has room, else through the
+// send/receive channel.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "btl_ring.hpp"
 
 namespace overlap::ring {
@@ -32,7 +34,8 @@ void Transport::post(Connection& connection, const fabric::WorkRequest& request)
     ++connection.posted;
     return;
   }
-  // The account keeps the queue from overflowing, so this is a failed connection; its event or completions say why.
+  // The account keeps the queue from overflowing, so this is a failed connection; its event or
+  // completions say why.
   connection.endpoint.lost = true;
   if (status != fabric::Status::broken)
     report_lost(connection.endpoint, "the device refused a work request");
@@ -120,6 +123,8 @@ bool Transport::try_send_in_place(Fragment& fragment) {
   request.gather[2] = {memory + sealed.tail_offset, sealed.tail_bytes, out.region.local_key};
   request.inline_data = false;
   request.signalled = true;  // the user's buffer is free then, not before
+  fragment.lent_look = looks_;
+  fragment.lent_at = std::chrono::steady_clock::now();
   post(endpoint.messages, request);
   ++counters().ring_sent;
   ++counters().in_place_sent;
@@ -141,20 +146,20 @@ void Transport::flush_waiting(Endpoint& endpoint) {
     }
     if (!try_send(endpoint, fragment.tag, pieces_of(fragment))) return;
     endpoint.waiting.pop_front();
-    done_.push_back(&fragment);
+    done_.push(&fragment);
   }
 }
 
 /// Tell the upper layer that a fragment's buffer is free.
 void Transport::finish(Fragment& fragment, int status) noexcept {
   if (fragment.in_place != nullptr) {
-    release(*fragment.in_place);
+    registrations_->release(*fragment.in_place);
     fragment.in_place = nullptr;
   }
   const bool ours = (fragment.base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0;
-  if (fragment.base.des_cbfunc != nullptr)
-    fragment.base.des_cbfunc(&ring_module.base, fragment.endpoint, &fragment.base, status);
-  if (ours) give_back(fragment);
+  if (fragment.base.des_cbfunc != nullptr && !finalizing_)
+    fragment.base.des_cbfunc(&ring_module.base, &fragment.endpoint->handle, &fragment.base, status);
+  if (ours) fragments_.give_back(fragment);
 }
 
 bool Transport::make_send_buffers() {

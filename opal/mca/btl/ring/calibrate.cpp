@@ -1,4 +1,5 @@
 // Short measurements of registration, copy, look-up and polling.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "calibrate.hpp"
 
 #include <sys/mman.h>
@@ -56,7 +57,8 @@ constexpr std::size_t copy_room_bytes(std::size_t bytes) {
   return (1 + copy_slots) * std::max(bytes, page_bytes / 2);
 }
 
-/// From a buffer that the program has just written, into the slots of a ring in turn: these are not in the nearest cache.
+/// From a buffer that the program has just written, into the slots of a ring in turn: these are not
+/// in the nearest cache.
 /// @param memory  [copy_room_bytes(bytes)]
 double copy_ns(std::byte* memory, std::size_t bytes, std::size_t repetitions) {
   const std::size_t slot_bytes = std::max(bytes, page_bytes / 2);
@@ -120,14 +122,6 @@ MeasuredCosts measure_costs(fabric::Device& device, const std::function<void()>&
           rounded(lookup + table_ns(repetitions))};
 }
 
-Costs costs_at(const MeasuredCosts& costs, std::uint32_t bytes) noexcept {
-  const auto pages_more = static_cast<std::uint32_t>((bytes - 1) / page_bytes);
-  return {
-      costs.register_ns + pages_more * costs.register_page_ns,
-      costs.copy_ns + static_cast<std::uint32_t>(std::uint64_t{bytes} * costs.copy_kib_ns / 1024),
-      costs.lookup_ns};
-}
-
 void fill(CostModel& model, const MeasuredCosts& costs) {
   for (std::uint32_t bytes = 128; bytes <= 65536; bytes *= 2)
     model.set(bytes, costs_at(costs, bytes));
@@ -143,7 +137,8 @@ Costs measure_size(fabric::Device& device, std::uint32_t bytes, std::uint32_t lo
 
 double measure_poll_ns(std::uint32_t peers, PollOrder order, std::uint32_t ring_slots,
                        std::uint32_t slot_bytes) {
-  // Only the first slots of each ring are there; the distance from ring to ring, which decides about the caches, is the real one.
+  // Only the first slots of each ring are there; the distance from ring to ring, which decides
+  // about the caches, is the real one.
   constexpr std::uint32_t slots = 2;
   const std::size_t ring_bytes = std::size_t{ring_slots} * slot_bytes;
   const Pages memory(ring_bytes * peers);

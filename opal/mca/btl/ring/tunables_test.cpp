@@ -1,4 +1,5 @@
-// The table of tunables is well formed, and the README and the man page say what it says.
+// The table of tunables is well formed, and the documents say what it says.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/documented_tunables.hpp"
 
 namespace overlap::ring {
@@ -6,7 +7,7 @@ namespace overlap::ring {
 #define OVERLAP_TUNABLES_FILE "opal/mca/btl/ring/tunables.def"
 #include "opal/mca/common/overlap/tunables_expand.hpp"
 
-TEST_CASE("tunables: README and man page hold every row as the table renders it") {
+TEST_CASE("tunables: the documents hold every row as the table renders it") {
   Tunables values;
   check_documented("btl_ring_", tunable_rows(values));
 }

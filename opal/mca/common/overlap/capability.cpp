@@ -1,4 +1,5 @@
 // The tables that BTLs of this process have left.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/capability.hpp"
 
 #include <algorithm>

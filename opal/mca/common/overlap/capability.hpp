@@ -1,7 +1,9 @@
 // What a BTL can do beyond Open MPI's BTL interface; a PML asks for it by the BTL's module.
 //
-// Open MPI's modules have no room for more functions, and components cannot see each other's names. This library exists once per
-// process: the BTL leaves its table here, the PML finds it. Without one nothing changes.
+// Open MPI's modules have no room for more functions, and components cannot see each other's names.
+// This library exists once per process: the BTL leaves its table here, the PML finds it. Without
+// one nothing changes.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstddef>
@@ -19,24 +21,28 @@ enum class Behind : std::uint8_t {
 };
 
 struct BtlCapability {
-  /// Chained completion: post a message right behind puts or gets, so that the peer learns of their end without this process.
-  /// It reaches the peer's handler of `tag`, in no order to other messages. The bytes are copied before return.
+  /// Chained completion: post a message right behind puts or gets, so that the peer learns of their
+  /// end without this process. It reaches the peer's handler of `tag`, in no order to other
+  /// messages. The bytes are copied before return.
   ///
   /// @param bytes   length in [1, chained_max_bytes]
-  /// @returns  0 posted (or queued: it is sent, behind what it has to follow, when there is room), else an error code of Open MPI
+  /// @returns  0 posted (or queued: it is sent, behind what it has to follow, when there is room),
+  /// else an error code of Open MPI
   /// @source   P1.2, P1.3; architecture.md rule 5
   int (*send_behind)(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
                      std::uint8_t tag, const void* bytes, std::size_t length,
                      Behind behind) noexcept = nullptr;
   std::size_t chained_max_bytes = 0;
-  /// The BTL may take a message and send it later (while it connects): the descriptor's callback tells when it has been sent.
+  /// The BTL may take a message and send it later (while it connects): the descriptor's callback
+  /// tells when it has been sent.
   bool keeps_messages = false;
-  /// btl_prepare_src may send a contiguous buffer of at least this size from where it lies (P3.2); 0: never. The sender asks
-  /// btl_sendi first, which refuses when it wants that.
+  /// btl_prepare_src may send a contiguous buffer of at least this size from where it lies (P3.2);
+  /// 0: never. The sender asks btl_sendi first, which refuses when it wants that.
   std::size_t in_place_min_bytes = 0;
 };
 
-/// Leave a BTL's table; `capability` stays valid until withdrawn. A second offer replaces the first. @thread MPI_Init, MPI_Finalize only
+/// Leave a BTL's table; `capability` stays valid until withdrawn. A second offer replaces the
+/// first. @thread MPI_Init, MPI_Finalize only
 void offer_capability(const mca_btl_base_module_t* btl, const BtlCapability* capability);
 void withdraw_capability(const mca_btl_base_module_t* btl) noexcept;
 /// @returns  nullptr when the BTL has none

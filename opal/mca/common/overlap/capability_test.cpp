@@ -1,4 +1,5 @@
 // Capabilities: found by module, replaced, withdrawn.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/capability.hpp"
 
 #include <array>

@@ -1,4 +1,5 @@
 // contains("text"): the string matcher that Catch2 renamed between 2.13 and 3. For tests only.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include "test/support/catch.hpp"

@@ -1,4 +1,5 @@
 // The end-of-job table of counters; no Open MPI.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/counters.hpp"
 
 #include <algorithm>
@@ -41,10 +42,7 @@ std::string render_counter_table(std::string_view title, std::span<const Counter
   std::string table = padded(head);
   for (const char* column : {"min", "mean", "max", "sum"}) append_cell(table, column);
   table += '\n';
-  bool any = false;
   for (std::size_t i = 0; i < count; ++i) {
-    if (summary.max[i] == 0) continue;
-    any = true;
     table += padded(rows[i].name);
     append_cell(table, std::to_string(summary.min[i]));
     append_cell(table, mean_text(summary.sum[i], summary.ranks));
@@ -52,8 +50,14 @@ std::string render_counter_table(std::string_view title, std::span<const Counter
     append_cell(table, rows[i].cls == CounterClass::counter ? std::to_string(summary.sum[i]) : "-");
     table += '\n';
   }
-  if (!any) table += "all counters are zero\n";
   return table;
+}
+
+std::uint64_t sum_of(std::span<const CounterRow> rows, const CounterSummary& summary,
+                     std::string_view name) noexcept {
+  for (std::size_t i = 0; i < std::min(rows.size(), summary.sum.size()); ++i)
+    if (name == rows[i].name) return summary.sum[i];
+  return 0;
 }
 
 }  // namespace overlap

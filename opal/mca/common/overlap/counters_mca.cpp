@@ -1,4 +1,5 @@
 // Counters as MPI_T performance variables; needs Open MPI.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/counters.hpp"
 
 #include "opal/mca/common/overlap/openmpi.hpp"

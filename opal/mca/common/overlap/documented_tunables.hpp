@@ -1,8 +1,10 @@
-// For tests: a table of tunables is well formed, and the README and the man page say what it says.
+// For tests: a table of tunables is well formed, and docs/parameters.md and the component's man
+// page hold it.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <span>
@@ -20,18 +22,18 @@ inline bool file_holds(const std::string& path, const std::string& text) {
   return all.find(text) != std::string::npos;
 }
 
-/// Prints the rows, to be pasted, when OVERLAP_PRINT_ROWS is set.
+/// `make -C docs update` writes both documents.
 /// @param prefix  "<framework>_<component>_"
 inline void check_documented(const char* prefix, std::span<const TunableRow> rows) {
   CHECK(table_fault(rows) == "");
   const std::string markdown = render_markdown(prefix, rows);
   const std::string man = render_man(prefix, rows);
-  if (std::getenv("OVERLAP_PRINT_ROWS") != nullptr)
-    std::printf("%s\n%s\n", markdown.c_str(), man.c_str());
   const char* source = std::getenv("OVERLAP_SOURCE");
   REQUIRE(source != nullptr);  // make check sets it
-  CHECK(file_holds(std::string(source) + "/README.md", markdown));
-  CHECK(file_holds(std::string(source) + "/docs/man/overlap.7", man));
+  const std::string documents = std::string(source) + "/docs/";
+  const std::string component(prefix, std::strlen(prefix) - 1);
+  CHECK(file_holds(documents + "parameters.md", markdown));
+  CHECK(file_holds(documents + "man/" + component + ".7", man));
 }
 
 }  // namespace overlap

@@ -1,4 +1,5 @@
 // Messages to the user; needs Open MPI for the names of the host and of the job's folder on it.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/message.hpp"
 
 #include "opal/mca/common/overlap/openmpi.hpp"
@@ -9,7 +10,8 @@ namespace overlap {
 
 namespace {
 
-/// Leave a mark beside the job's folder, where the launcher, which removes it, outlives every process of the job.
+/// Leave a mark beside the job's folder, where the launcher, which removes it, outlives every
+/// process of the job.
 /// @returns  false when another process of this node has said the same
 bool first_to_say(const std::string& text) {
   const bool first_on_node = opal_process_info.my_local_rank == 0;
@@ -25,8 +27,8 @@ bool first_to_say(const std::string& text) {
 
 }  // namespace
 
-void show_message(const std::string& text) noexcept try {
-  if (!first_to_say(text)) return;
+void show_message(const std::string& text, const std::string& same) noexcept try {
+  if (!first_to_say(same.empty() ? text : same)) return;
   const std::string frame(74, '-');
   const char* host = opal_process_info.nodename;
   const std::string all = frame + "\n" + text +

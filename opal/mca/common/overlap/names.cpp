@@ -1,4 +1,5 @@
-// Nearest known name by edit distance.
+// Lists of names, and the nearest known name by edit distance.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/names.hpp"
 
 #include <algorithm>
@@ -36,6 +37,17 @@ std::optional<std::string_view> nearest_name(std::string_view given,
     }
   }
   return best;
+}
+
+bool is_named(const char* list, std::string_view component) noexcept {
+  if (list == nullptr || *list == '^') return false;
+  std::string_view rest(list);
+  for (;;) {
+    const std::size_t comma = rest.find(',');
+    if (rest.substr(0, comma) == component) return true;
+    if (comma == std::string_view::npos) return false;
+    rest.remove_prefix(comma + 1);
+  }
 }
 
 }  // namespace overlap

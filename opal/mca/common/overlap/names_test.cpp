@@ -1,4 +1,5 @@
 // Edit distance and nearest name.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/names.hpp"
 #include "test/support/catch.hpp"
 
@@ -31,4 +32,15 @@ TEST_CASE("the nearest name is near", "[names]") {
 TEST_CASE("of equally near names the first is taken", "[names]") {
   const std::array<std::string_view, 2> known{"send_depth", "sent_depth"};
   CHECK(nearest_name("senx_depth", known) == "send_depth");
+}
+
+TEST_CASE("a list names whole components, and none when it keeps some out", "[names]") {
+  CHECK(overlap::is_named("speculative", "speculative"));
+  CHECK(overlap::is_named("ob1,speculative", "speculative"));
+  CHECK(overlap::is_named("self,ring,tcp", "ring"));
+  CHECK_FALSE(overlap::is_named("self,string,tcp", "ring"));
+  CHECK_FALSE(overlap::is_named("speculative2", "speculative"));
+  CHECK_FALSE(overlap::is_named("^speculative", "speculative"));
+  CHECK_FALSE(overlap::is_named("", "speculative"));
+  CHECK_FALSE(overlap::is_named(nullptr, "speculative"));
 }

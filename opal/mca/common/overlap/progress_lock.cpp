@@ -1,4 +1,5 @@
 // The progress lock on Linux: membarrier and futex.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/progress_lock_slow.hpp"
 
 #include <cerrno>

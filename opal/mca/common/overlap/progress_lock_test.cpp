@@ -1,4 +1,5 @@
 // The progress lock on the real machine: rules of use, and mutual exclusion under stress.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/progress_lock.hpp"
 #include "test/support/catch.hpp"
 
@@ -13,7 +14,8 @@ using overlap::Guard;
 using overlap::ProgressLock;
 using Mode = ProgressLock::Mode;
 
-/// Two plain counters that only agree when nobody is inside twice; ThreadSanitizer watches them as well.
+/// Two plain counters that only agree when nobody is inside twice; ThreadSanitizer watches them as
+/// well.
 struct Protected {
   std::uint64_t first = 0;
   std::uint64_t second = 0;

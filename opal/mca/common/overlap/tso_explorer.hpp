@@ -1,9 +1,12 @@
-// Run real code on a model machine with store buffers (x86 TSO) and explore every interleaving. For tests only.
+// Run real code on a model machine with store buffers (x86 TSO) and explore every interleaving. For
+// tests only.
 //
-// Each thread of a scenario is a fiber that stops before every visible step: an atomic access, a membarrier, a futex
-// call. The explorer then chooses who goes on, or which store buffer writes its oldest store to memory. It searches
-// depth first, starts again from the beginning for every path and cuts a path that reaches a state seen before.
-// Threads are deterministic, so a thread's state is the list of values its steps returned.
+// Each thread of a scenario is a fiber that stops before every visible step: an atomic access, a
+// membarrier, a futex call. The explorer then chooses who goes on, or which store buffer writes its
+// oldest store to memory. It searches depth first, starts again from the beginning for every path
+// and cuts a path that reaches a state seen before. Threads are deterministic, so a thread's state
+// is the list of values its steps returned.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <algorithm>
@@ -57,7 +60,8 @@ struct Verdict {
 
 class Machine {
  public:
-  /// @param setup  called at the start of every path; makes the objects under test (cells count up from 0)
+  /// @param setup  called at the start of every path; makes the objects under test (cells count up
+  /// from 0)
   /// @param threads  bodies; number 0 runs as thread 0
   /// @param at_end  called when all threads have ended and all buffers are empty; false is a fault
   Machine(std::function<void()> setup, std::vector<std::function<void()>> threads,
@@ -78,7 +82,7 @@ class Machine {
     return verdict;
   }
 
-  // --- called by the code under test, inside a fiber or in setup -------------------------------------------------
+  // --- called by the code under test, inside a fiber or in setup ---------------------
   int new_cell(std::uint64_t value) {
     memory_.push_back(value);
     return static_cast<int>(memory_.size()) - 1;

@@ -1,4 +1,5 @@
 // Tunables without Open MPI: range check, nearest name, texts for ompi_info, README and man page.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/tunables.hpp"
 
 #include "opal/mca/common/overlap/names.hpp"
@@ -48,7 +49,8 @@ struct Parsed {
   std::int64_t value;
 };
 
-/// Read a number as Open MPI does (sign, 0x, leading 0 for octal, suffix k m g), but refuse what it would bend.
+/// Read a number as Open MPI does (sign, 0x, leading 0 for octal, suffix k m g), but refuse what it
+/// would bend.
 Parsed parse_number(std::string_view text) {
   text = trimmed(text);
   const bool negative = text.starts_with('-');

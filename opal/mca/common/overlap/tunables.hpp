@@ -1,11 +1,16 @@
-// Tunables: one table per component becomes MCA registration, range check, man page and README rows.
+// Tunables: one table per component becomes MCA registration, range check, man page and README
+// rows.
 //
 // The table is a file tunables.def of rows
-//   X(name, type, default, min, max, unit, level, "One sentence, ends with a full stop.")   type: u32 u64 i32 flag
+//   X(name, type, default, min, max, unit, level, "One sentence, ends with a full stop.")
+//     type: u32 u64 i32 flag
 //   X_CHOICE(name, default, level, "One sentence, ends with a full stop.", first, second, ...)
-//   X_TEXT(name, level, "One sentence, ends with a full stop.")                             empty by default
-// A choice that is a word of C++ is written with an underscore behind it (auto_), which users do not see.
-// and tunables_expand.hpp turns it into a struct with the values and a function that lists its rows.
+//   X_TEXT(name, level, "One sentence, ends with a full stop.")
+//     empty by default
+// and tunables_expand.hpp turns it into a struct with the values and a function that lists its
+// rows. A choice that is a word of C++ is written with an underscore behind it (auto_), which users
+// do not see.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -31,8 +36,8 @@ struct TunableRow {
   int level;            ///< 1-3 who runs programs, 4-6 who tunes, 7-9 who develops
   const char* help;     ///< one sentence, ends with a full stop
   const char* choices;  ///< choice: "first, second, ..."; else ""
-  void*
-      storage;  ///< std::uint32_t, std::uint64_t, std::int32_t, bool, an int-based enum, or const char* (text; null is empty)
+  void* storage;  ///< std::uint32_t, std::uint64_t, std::int32_t, bool, an int-based enum, or const
+                  ///< char* (text; null is empty)
 };
 
 /// Number of names in "first, second, ...".
@@ -42,7 +47,7 @@ struct TunableRow {
   return count;
 }
 
-// --- pure part -----------------------------------------------------------------------------------------------------
+// --- pure part -------------------------------------------------------------------------
 
 /// Names of a choice in order of their values.
 [[nodiscard]] std::vector<std::string> choice_names(const TunableRow& row);
@@ -63,7 +68,8 @@ struct TunableRow {
 /// @returns  empty, or what is wrong with it and what to change
 [[nodiscard]] std::string check_value(std::string_view prefix, const TunableRow& row);
 
-/// Check a value as the user wrote it; finds what Open MPI's conversion hides (text that is no number, wrap-around).
+/// Check a value as the user wrote it; finds what Open MPI's conversion hides (text that is no
+/// number, wrap-around).
 /// @param prefix  "<framework>_<component>_"
 /// @param given   for instance "64k"; suffixes k, m, g are Open MPI's
 /// @returns  empty, or what is wrong with it and what to change
@@ -87,10 +93,11 @@ struct TunableRow {
                                           std::span<const TunableRow> rows);
 [[nodiscard]] std::string render_man(std::string_view prefix, std::span<const TunableRow> rows);
 
-// --- Open MPI part (tunables_mca.cpp) ------------------------------------------------------------------------------
+// --- Open MPI part (tunables_mca.cpp) --------------------------------------------------
 
-/// Register every row with the MCA; call in the component's register function. A flag or choice with an unknown value
-/// keeps its default for now: Open MPI has told the user, and check_tunables fails.
+/// Register every row with the MCA; call in the component's register function. A flag or choice
+/// with an unknown value keeps its default for now: Open MPI has told the user, and check_tunables
+/// fails.
 /// @returns  OPAL_SUCCESS or Open MPI's error
 [[nodiscard]] int register_tunables(const mca_base_component_2_1_0_t* component,
                                     std::span<const TunableRow> rows) noexcept;

@@ -7,6 +7,7 @@
 //   struct Tunables { std::uint32_t ring_slots = 100; ... };
 //   inline auto tunable_rows(Tunables& values);   // std::array<overlap::TunableRow, N>
 // A choice x becomes `enum class x_choice : int { first, second }` and the member `x_choice x`.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/tunables.hpp"
 
 #include <array>

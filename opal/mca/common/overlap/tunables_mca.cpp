@@ -1,4 +1,5 @@
 // Tunables, the part that talks to Open MPI's MCA.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/tunables.hpp"
 
 #include "opal/mca/common/overlap/message.hpp"
@@ -21,7 +22,8 @@ std::string prefix_of(const mca_base_component_t* component) {
 mca_base_var_type_t type_of(TunableType type) {
   switch (type) {
     case TunableType::u32:
-      return MCA_BASE_VAR_TYPE_UINT32_T;  // not UNSIGNED_INT: its overflow message says neither range nor unit
+      return MCA_BASE_VAR_TYPE_UINT32_T;  // not UNSIGNED_INT: its overflow message says neither
+                                          // range nor unit
     case TunableType::u64: return MCA_BASE_VAR_TYPE_UINT64_T;
     case TunableType::i32: return MCA_BASE_VAR_TYPE_INT32_T;
     case TunableType::flag: return MCA_BASE_VAR_TYPE_BOOL;
@@ -31,7 +33,8 @@ mca_base_var_type_t type_of(TunableType type) {
   return MCA_BASE_VAR_TYPE_MAX;
 }
 
-/// Open MPI's list of names for a choice, which it copies; the caller releases it after registration.
+/// Open MPI's list of names for a choice, which it copies; the caller releases it after
+/// registration.
 int make_enumerator(const TunableRow& row, const std::string& full_name,
                     mca_base_var_enum_t** enumerator) {
   const auto names = choice_names(row);

@@ -1,4 +1,5 @@
 // Tunables without Open MPI: expansion, range checks, unknown names, texts.
+// SPDX-License-Identifier: BSD-3-Clause
 #define OVERLAP_TUNABLES_FILE "opal/mca/common/overlap/tunables_example.def"
 #include "opal/mca/common/overlap/tunables_expand.hpp"
 #include "opal/mca/common/overlap/contains.hpp"

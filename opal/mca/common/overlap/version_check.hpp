@@ -1,4 +1,5 @@
 // Is the Open MPI that runs the one these components were built for?
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,8 @@
 
 namespace overlap {
 
-/// One C structure that the components extend or embed: its size as compiled and as the running library says.
+/// One C structure that the components extend or embed: its size as compiled and as the running
+/// library says.
 struct SizeRow {
   const char* type_name;
   std::size_t compiled_bytes;  ///< sizeof(X)
@@ -26,8 +28,8 @@ struct SizeRow {
 /// Version of the running Open MPI, for instance "4.1.4". (version_check_mca.cpp)
 [[nodiscard]] const char* running_version() noexcept;
 
-/// Compare the configured with the running version and the sizes; show one message when they differ.
-/// Call first in the component's open function. (version_check_mca.cpp)
+/// Compare the configured with the running version and the sizes; show one message when they
+/// differ. Call first in the component's open function. (version_check_mca.cpp)
 /// @param component_name  for the message, for instance "pml/speculative"
 [[nodiscard]] bool check_running_openmpi(const char* component_name,
                                          std::span<const SizeRow> rows) noexcept;

@@ -1,4 +1,5 @@
 // Comparison with the Open MPI that is running; needs Open MPI.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/version_check.hpp"
 
 #include "opal/mca/common/overlap/message.hpp"

@@ -1,4 +1,5 @@
 // Version and size comparison.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/version_check.hpp"
 #include "opal/mca/common/overlap/contains.hpp"
 

@@ -1,23 +1,8 @@
 // Posted and unexpected queues of a communicator.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "communicator.hpp"
 
-#include <cstdlib>
-#include <new>
-
 namespace overlap::speculative {
-
-Arrived* Arrived::make(std::uint64_t payload_bytes) {
-  void* memory = std::malloc(sizeof(Arrived) + payload_bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  auto* arrived = new (memory) Arrived;
-  arrived->payload_bytes = payload_bytes;
-  return arrived;
-}
-
-void Arrived::destroy(Arrived* arrived) noexcept {
-  arrived->~Arrived();
-  std::free(arrived);
-}
 
 Communicator::Communicator(std::uint16_t context_id, std::int32_t rank, std::size_t size,
                            std::uint16_t incarnation_number)
@@ -38,7 +23,7 @@ Peer& Communicator::make_peer(std::int32_t rank) {
   auto* peer = new Peer;
   peer->comm = this;
   peer->rank = rank;
-  peer->incarnation_known = incarnation == 0;
+  if (incarnation == 0) peer->bound = 0;
   peer->watch_eager = watch_every_eager;
   peers_[static_cast<std::size_t>(rank)] = peer;
   return *peer;

@@ -1,63 +1,66 @@
-// Queues and streams of one communicator: posted and unexpected messages with O(1) matching, and the order of what each peer sends.
+// Queues and streams of one communicator: posted and unexpected messages with O(1) matching, and
+// the order of what each peer sends.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <span>
 #include <vector>
 
 #include "envelope_table.hpp"
 #include "operations.hpp"
+#include "sent_tags.hpp"
+#include "stash.hpp"
 
 namespace overlap::speculative {
 
 struct Communicator;
 
-/// Tags of the last messages sent to a peer, by sequence number: tells how many of an envelope went out since a given one
-/// without a counter per envelope on the eager path.
-inline constexpr std::uint32_t history_messages = 256;
-inline constexpr std::int32_t no_message_tag =
-    INT32_MIN;  ///< a sequence number that no message has (REVOKE-ACK)
+/// Peer::bound of a peer of whom no first message has come.
+inline constexpr std::uint32_t unbound_incarnation = UINT32_MAX;
 
-/// Messages that came before their turn, by sequence number.
-using Stash = std::map<std::uint16_t, std::vector<std::byte>>;
-
-/// One process as seen from one communicator. Everything here exists once the peer has been talked to.
-struct Peer {
+/// One process as seen from one communicator; made when it is first talked to. What the speculation
+/// and reordering need is made when they do: a peer that only ever sends and receives eagerly costs
+/// at most 256 bytes.
+struct alignas(64) Peer {
+  // A message that meets a posted receive touches this line only.
   Communicator* comm = nullptr;
-  std::int32_t rank = 0;
-  void* host_data = nullptr;  ///< the glue's: endpoint and limits
-
-  // Outgoing forward stream.
-  std::uint32_t next_sequence = 0;
-  bool watch_eager = false;  ///< an eager send to this peer concerns the hazard control
-  std::array<std::int32_t, history_messages> sent_tags;
-  // Incoming forward stream.
-  std::uint32_t expected_sequence = 0;
-  std::uint16_t incarnation = 0;  ///< the peer's, of this communicator
-  bool incarnation_known = false;
+  void* host_data = nullptr;                  ///< the glue's: endpoint and limits
+  std::uint32_t expected_sequence = 0;        ///< of the incoming forward stream
+  std::uint32_t bound = unbound_incarnation;  ///< the peer's incarnation of this communicator
   Stash forward_stash;
-  // Reverse streams.
+  TagTable<ReceiveOp, &ReceiveOp::link, &ReceiveOp::tag> posted;
+
+  // An eager send touches this one.
+  std::int32_t rank = 0;
+  std::uint32_t next_sequence = 0;  ///< of the outgoing forward stream
+  std::uint32_t told_era = 0;       ///< the last era that this peer was told in this communicator
+  std::uint32_t kept_rtrs = 0;
+  SentTags sent_tags;
+  bool defers = false;       ///< a send to this peer is deferred: whatever follows decides it
+  bool watch_eager = false;  ///< an eager send to this peer concerns the hazard control
+  bool speculates = true;    ///< the peer has not said that it uses no RTRs
+  bool ended = false;        ///< the peer has freed the communicator: nothing of it follows
   std::uint16_t next_reverse = 0;
   std::uint16_t expected_reverse = 0;
-  Stash reverse_stash;
-
-  TagTable<ReceiveOp, &ReceiveOp::link, &ReceiveOp::tag> posted;
-  List<ReceiveOp, &ReceiveOp::link> posted_any_tag;
-  TagTable<Arrived, &Arrived::by_tag, &Arrived::tag> unexpected;
-  List<Arrived, &Arrived::by_peer> unexpected_order;
-
   EnvelopeTable<SendEnvelope> send_envelopes;
   EnvelopeTable<ReceiveEnvelope> receive_envelopes;
-  std::uint32_t kept_rtrs = 0;
+  Stash reverse_stash;
+
+  TagTable<Arrived, &Arrived::by_tag, &Arrived::tag> unexpected;
+  List<Arrived, &Arrived::by_peer> unexpected_order;
+  List<ReceiveOp, &ReceiveOp::link> posted_any_tag;
 };
+static_assert(sizeof(Peer) <= 256 - 2 * sizeof(void*));  // its own place in the table, the heap's
+static_assert(offsetof(Peer, posted) + sizeof(Peer::posted) == 64);
+static_assert(offsetof(Peer, reverse_stash) + sizeof(Peer::reverse_stash) <= 128);
 
 /// One communicator.
 struct Communicator {
   /// @param size         processes that can be talked to (the remote group of an intercommunicator)
-  /// @param incarnation  0 for a communicator that exists once per job, otherwise a number that no recent communicator with this
+  /// @param incarnation  0 for a communicator that exists once per job, otherwise a number that no
+  /// recent communicator with this
   ///                     context had
   Communicator(std::uint16_t context, std::int32_t my_rank, std::size_t size,
                std::uint16_t incarnation);
@@ -79,7 +82,8 @@ struct Communicator {
   void post(ReceiveOp& op);
   void unpost(ReceiveOp& op) noexcept;
 
-  /// First posted receive that takes (peer, tag), by MPI's order of posting; it stays posted. O(1) but for chains of equal hash.
+  /// First posted receive that takes (peer, tag), by MPI's order of posting; it stays posted. O(1)
+  /// but for chains of equal hash.
   [[nodiscard]] ReceiveOp* find_posted(Peer& peer, std::int32_t tag) noexcept {
     ReceiveOp* best = peer.posted.find(tag);
     if (wild_receives == 0) [[likely]]
@@ -101,6 +105,8 @@ struct Communicator {
   std::uint16_t context;
   std::uint16_t incarnation;
   std::int32_t my_rank;
+  std::uint32_t birth = 0;       ///< this process's era when it was made; 0: eras say nothing here
+  bool has_predecessor = false;  ///< another communicator had this context before, here
   bool watch_every_eager = false;  ///< what a new peer starts with
   std::uint32_t wild_receives = 0;
   std::uint64_t posted_count = 0;

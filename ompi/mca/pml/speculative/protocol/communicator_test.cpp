@@ -1,4 +1,6 @@
-// Posted and unexpected queues against a naive reference; chains stay short whatever the number of tags.
+// Posted and unexpected queues against a naive reference; chains stay short whatever the number of
+// tags.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "communicator.hpp"
 
 #include <deque>
@@ -19,8 +21,10 @@ bool takes(const ReceiveOp& op, int source, int tag) {
          (op.tag == tag || (op.tag == any_tag && tag >= 0));
 }
 
+ArrivedPool pool;
+
 Arrived* arrive(Communicator& comm, int source, int tag) {
-  Arrived* message = Arrived::make(0);
+  Arrived* message = pool.make(0);
   message->peer = &comm.peer(source);
   message->tag = tag;
   comm.store(*message);

@@ -1,4 +1,5 @@
 // What the protocol counts; each becomes an MPI_T performance variable.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,19 @@ struct Counters {
   std::uint64_t rtr_sent = 0;
   std::uint64_t rtr_received = 0;
   std::uint64_t rtr_used = 0;
-  std::uint64_t rtr_stale =
-      0;  ///< arrived too late: its message had gone eagerly, or its place in the stream is no longer known
+  std::uint64_t rtr_stale = 0;  ///< arrived too late: its message had gone eagerly, or its place in
+                                ///< the stream is no longer known
+  std::uint64_t stale_dropped =
+      0;  ///< messages of communicators that have been freed, or for requests that have ended
   std::uint64_t rtr_dropped =
       0;  ///< kept or usable, and thrown away (eager send, too small, stop, revoke)
-  std::uint64_t rtr_crossed =
-      0;  ///< met the RTS of the very message on its way; eager_flag only: by numbers such an RTR is stale
+  std::uint64_t rtr_crossed = 0;  ///< met the RTS of the very message on its way; eager_flag only:
+                                  ///< by numbers such an RTR is stale
+  std::uint64_t rtr_awaited = 0;  ///< sends that waited a little for an RTR (P1.14)
+  std::uint64_t rtr_awaited_in_time = 0;  ///< and got it
   std::uint64_t rts_sent = 0;
+  std::uint64_t late_receives = 0;      ///< found the RTS of their message
+  std::uint64_t wildcard_receives = 0;  ///< posted with a wildcard when their RTS came
   std::uint64_t rtr_ack_sent = 0;
   std::uint64_t rts_ack_sent = 0;
   std::uint64_t done_chained = 0;  ///< DONEs posted right behind their data

@@ -1,4 +1,5 @@
 // The paper's hazard control.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "eager_flag.hpp"
 
 namespace overlap::speculative {
@@ -7,13 +8,14 @@ void EagerFlag::eager_sent(Peer& peer, std::int32_t tag) {
   SendEnvelope* envelope = peer.send_envelopes.get(tag, bound_);
   // No room: RTRs of this tag find no envelope either and are never used.
   if (envelope == nullptr) return;
-  // While drained or draining no receive that is still to come sends an RTR; the flag is for what follows a resume.
+  // While drained or draining no receive that is still to come sends an RTR; the flag is for what
+  // follows a resume.
   if (envelope->phase != SendEnvelope::Phase::open) return;
   envelope->eager_flag = true;
   drop_kept(peer, *envelope);  // the next rendezvous would: nothing piles up until then (P1.9)
 }
 
-Start EagerFlag::rendezvous_starts(Peer& peer, SendEnvelope& envelope, std::uint64_t length_bytes) {
+Start EagerFlag::rendezvous_starts(Peer& peer, SendEnvelope& envelope, const SendOp& op) {
   Start start;
   start.epoch = envelope.hazard_epoch;
   switch (envelope.phase) {
@@ -34,10 +36,11 @@ Start EagerFlag::rendezvous_starts(Peer& peer, SendEnvelope& envelope, std::uint
   }
   if (!envelope.kept.empty()) {
     const KeptRtr& first = envelope.kept.front();
-    start.use_rtr = fits(first, length_bytes);
+    start.use_rtr = fits(first, op);
     if (start.use_rtr) start.rtr = first;
     drop_front(peer, envelope, !start.use_rtr);
-    return start;  // too small: an RTS whose receive has sent its RTR already, nothing more is awaited
+    return start;  // too small: an RTS whose receive has sent its RTR already, nothing more is
+                   // awaited
   }
   ++envelope.awaiting_rtrs;
   return start;
@@ -56,7 +59,10 @@ void EagerFlag::rtr_arrived(Peer& peer, SendEnvelope& envelope, const RtrHeader&
     waste(rtr, memory);
     return;
   }
-  keep(peer, envelope, {rtr.receive, rtr.capacity_bytes, 0, memory});
+  if (keep(peer, envelope, {rtr.receive, rtr.capacity_bytes, 0, memory})) return;
+  // One is missing: the count is broken as by an eager message.
+  envelope.eager_flag = true;
+  drop_kept(peer, envelope);
 }
 
 void EagerFlag::rts_ack_arrived(Peer& peer, SendEnvelope& envelope, const RtsAckHeader& ack) {

@@ -1,4 +1,5 @@
 // Envelope table: bounded, forgets what may be forgotten, and nothing else.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "envelope_table.hpp"
 
 #include "test/support/catch.hpp"

@@ -1,4 +1,6 @@
-// Handles for requests that the other side names: an index and a generation, so that a stale or invented handle finds nothing.
+// Handles for requests that the other side names: an index and a generation, so that a stale or
+// invented handle finds nothing.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -34,6 +36,19 @@ class HandleTable {
     if (index >= slots_.size()) return nullptr;
     const Slot& slot = slots_[index];
     return slot.generation == handle >> 32U ? slot.object : nullptr;
+  }
+
+  /// Was this handle given out, and removed since?
+  [[nodiscard]] bool is_stale(Handle handle) const noexcept {
+    const auto index = static_cast<std::uint32_t>(handle);
+    const auto generation = static_cast<std::uint32_t>(handle >> 32U);
+    if (index >= slots_.size() || generation == 0 || find(handle) != nullptr) return false;
+    return static_cast<std::int32_t>(slots_[index].generation - generation) >= 0;
+  }
+
+  /// Let a handle that is given out name another object.
+  void rebind(Handle handle, T& object) noexcept {
+    slots_[static_cast<std::uint32_t>(handle)].object = &object;
   }
 
   void remove(Handle handle) noexcept {

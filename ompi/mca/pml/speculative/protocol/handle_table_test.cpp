@@ -1,4 +1,5 @@
 // Handles: what is stale or invented names nothing.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "handle_table.hpp"
 
 #include <map>

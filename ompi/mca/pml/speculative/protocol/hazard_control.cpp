@@ -1,4 +1,5 @@
 // What both hazard policies share: the RTRs kept at a sender.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "hazard_control.hpp"
 
 #include "eager_flag.hpp"
@@ -6,10 +7,17 @@
 
 namespace overlap::speculative {
 
-void HazardControl::keep(Peer& peer, SendEnvelope& envelope, KeptRtr rtr) {
+bool HazardControl::keep(Peer& peer, SendEnvelope& envelope, const KeptRtr& rtr) {
+  if (kept_ >= bound_.kept_rtrs_max) {
+    ++counters_.rtr_dropped;
+    counters_.extra_control_bytes += sizeof(RtrHeader) + rtr.memory.key_bytes;
+    return false;
+  }
+  ++kept_;
   envelope.kept.push_back(rtr);
   ++peer.kept_rtrs;
   peer.watch_eager = true;
+  return true;
 }
 
 void HazardControl::drop_front(Peer& peer, SendEnvelope& envelope, bool wasted) {
@@ -18,6 +26,7 @@ void HazardControl::drop_front(Peer& peer, SendEnvelope& envelope, bool wasted) 
     counters_.extra_control_bytes += sizeof(RtrHeader) + envelope.kept.front().memory.key_bytes;
   }
   envelope.kept.pop_front();
+  --kept_;
   if (--peer.kept_rtrs == 0 && !watches_every_eager()) peer.watch_eager = false;
 }
 

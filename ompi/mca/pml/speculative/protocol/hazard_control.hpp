@@ -1,4 +1,6 @@
-// Hazard control: which RTR is for which send. Two policies behind one interface (docs/design/hazard-control.md).
+// Hazard control: which RTR is for which send. Two policies behind one interface
+// (docs/design/hazard-control.md).
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -23,21 +25,24 @@ struct Start {
   std::uint16_t epoch = 0;  ///< hazard_epoch of the RTS
 };
 
-/// The sender's half decides over RTRs; the receiver's half over acknowledgements. Stateless: all state is in the envelopes.
+/// The sender's half decides over RTRs; the receiver's half over acknowledgements. All state but
+/// the number of RTRs kept is in the envelopes.
 class HazardControl {
  public:
   virtual ~HazardControl() = default;
 
-  // At the sender. Sequence numbers are already taken: `sequence` is the one of the send in question.
+  // At the sender. Sequence numbers are already taken: `sequence` is the one of the send in
+  // question.
   /// An eager message of this envelope goes out. Called only while peer.watch_eager.
   virtual void eager_sent(Peer& peer, std::int32_t tag) = 0;
-  /// A rendezvous message goes out: with an RTR or by RTS. @param length_bytes  of the message
-  virtual Start rendezvous_starts(Peer& peer, SendEnvelope& envelope,
-                                  std::uint64_t length_bytes) = 0;
+  /// A rendezvous message goes out: with an RTR or by RTS.
+  virtual Start rendezvous_starts(Peer& peer, SendEnvelope& envelope, const SendOp& op) = 0;
   /// @param memory  what the RTR describes, key included
   virtual void rtr_arrived(Peer& peer, SendEnvelope& envelope, const RtrHeader& rtr,
                            const RemoteMemory& memory) = 0;
   virtual void rts_ack_arrived(Peer& peer, SendEnvelope& envelope, const RtsAckHeader& ack) = 0;
+  /// A communicator goes, with every RTR kept for it.
+  void forget(std::size_t rtrs) noexcept { kept_ -= rtrs; }
   /// The receiver takes its RTRs back.
   void revoke_arrived(Peer& peer, SendEnvelope& envelope) { drop_kept(peer, envelope); }
 
@@ -51,16 +56,23 @@ class HazardControl {
 
  protected:
   HazardControl(Counters& counters, EnvelopeBound bound) : counters_(counters), bound_(bound) {}
-  /// An empty message has nothing to write, and would leave a write behind that nobody waits for: it goes by RTS.
-  [[nodiscard]] static bool fits(const KeptRtr& rtr, std::uint64_t length_bytes) noexcept {
-    return length_bytes > 0 && length_bytes <= rtr.capacity_bytes;
+  /// An empty message has nothing to write, and would leave a write behind that nobody waits for:
+  /// it goes by RTS. So does a synchronous one where the RTR names no memory: its receive may have
+  /// been cancelled, and the message not be matched when the last fragment has left.
+  [[nodiscard]] static bool fits(const KeptRtr& rtr, const SendOp& op) noexcept {
+    return op.length_bytes > 0 && op.length_bytes <= rtr.capacity_bytes &&
+           (rtr.memory.accessible || !op.synchronous);
   }
-  void keep(Peer& peer, SendEnvelope& envelope, KeptRtr rtr);
+  /// @returns  false when the process keeps as many as it may: it is dropped
+  [[nodiscard]] bool keep(Peer& peer, SendEnvelope& envelope, const KeptRtr& rtr);
   void drop_front(Peer& peer, SendEnvelope& envelope, bool wasted);
   void drop_kept(Peer& peer, SendEnvelope& envelope);
 
   Counters& counters_;
   EnvelopeBound bound_;
+
+ private:
+  std::size_t kept_ = 0;
 };
 
 /// @param bound  of each peer's envelope tables

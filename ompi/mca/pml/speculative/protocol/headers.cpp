@@ -1,4 +1,5 @@
 // Checks and prints the messages on the wire.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "headers.hpp"
 
 #include <cstdio>
@@ -14,12 +15,14 @@ constexpr std::uint8_t flags_allowed(Kind kind) noexcept {
     case Kind::rtr_ack: return flag::data_done;
     case Kind::rts_ack: return flag::hazard_stop;
     case Kind::rtr: return flag::no_memory | flag::acknowledging;
-    case Kind::grant: return flag::no_memory;
-    case Kind::done: return flag::to_receiver;
+    case Kind::grant: return flag::no_memory | flag::just_missed;
+    case Kind::done: return flag::to_receiver | flag::just_missed;
+    case Kind::era: return flag::speculation_off;
+    case Kind::revoke: return flag::nobody_waits;
     case Kind::eager:
     case Kind::eager_sync:
     case Kind::revoke_ack:
-    case Kind::revoke:
+    case Kind::stream_end:
     case Kind::frag:
     case Kind::sync_ack: return 0;
   }
@@ -33,6 +36,8 @@ const char* kind_name(Kind kind) noexcept {
     case Kind::rts: return "RTS";
     case Kind::rtr_ack: return "RTR_ACK";
     case Kind::revoke_ack: return "REVOKE_ACK";
+    case Kind::stream_end: return "STREAM_END";
+    case Kind::era: return "ERA";
     case Kind::rtr: return "RTR";
     case Kind::rts_ack: return "RTS_ACK";
     case Kind::revoke: return "REVOKE";
@@ -53,11 +58,13 @@ std::size_t key_length(Kind kind, std::span<const std::byte> message) noexcept {
     case Kind::eager_sync:
     case Kind::rtr_ack:
     case Kind::revoke_ack:
+    case Kind::stream_end:
     case Kind::rts_ack:
     case Kind::revoke:
     case Kind::frag:
     case Kind::done:
-    case Kind::sync_ack: return 0;
+    case Kind::sync_ack:
+    case Kind::era: return 0;
   }
   return 0;
 }
@@ -80,13 +87,55 @@ bool names_nobody(Kind kind, std::span<const std::byte> message) noexcept {
     case Kind::sync_ack: return load<TargetedHeader>(message).target == 0;
     case Kind::eager:
     case Kind::revoke_ack:
+    case Kind::stream_end:
     case Kind::rts_ack:
-    case Kind::revoke: return false;
+    case Kind::revoke:
+    case Kind::era: return false;
   }
   return true;
 }
 
+template <class Header>
+void describe_in(std::span<std::byte> header, std::uint64_t address,
+                 std::uint16_t key_bytes) noexcept {
+  auto changed = load<Header>(header);
+  changed.address = address;
+  if constexpr (requires { changed.key_bytes; }) {
+    changed.key_bytes = key_bytes;
+  } else {
+    changed.head.key_bytes = key_bytes;
+  }
+  std::memcpy(header.data(), &changed, sizeof changed);
+}
+
+void describe_in(Kind kind, std::span<std::byte> header, const MemoryDescription& memory) noexcept {
+  const auto key_bytes = static_cast<std::uint16_t>(memory.key.size());
+  if (kind == Kind::rts) describe_in<RtsHeader>(header, memory.address, key_bytes);
+  if (kind == Kind::rtr) describe_in<RtrHeader>(header, memory.address, key_bytes);
+  if (kind == Kind::grant) describe_in<GrantHeader>(header, memory.address, key_bytes);
+}
+
 }  // namespace
+
+std::size_t encode(const ControlMessage& control, const MemoryDescription* memory,
+                   std::span<std::byte, control_max_bytes> out) noexcept {
+  std::size_t bytes = 0;
+  if (control.with_prefix) {
+    std::memcpy(out.data(), &control.prefix, sizeof control.prefix);
+    bytes = sizeof control.prefix;
+  }
+  const std::span<std::byte> header = out.subspan(bytes, control.header_bytes);
+  std::memcpy(header.data(), control.header.data(), header.size());
+  bytes += header.size();
+  if (!control.describes_memory()) return bytes;
+  if (memory == nullptr) {
+    header[1] |= std::byte{flag::no_memory};
+    return bytes;
+  }
+  describe_in(control.kind(), header, *memory);
+  if (!memory->key.empty()) std::memcpy(out.data() + bytes, memory->key.data(), memory->key.size());
+  return bytes + memory->key.size();
+}
 
 const char* find_fault(std::span<const std::byte> message) noexcept {
   if (message.size() < 2) return "shorter than any header";
@@ -98,6 +147,12 @@ const char* find_fault(std::span<const std::byte> message) noexcept {
   if (message.size() < fixed) return "shorter than its header";
   const auto flags = std::to_integer<std::uint8_t>(message[1]);
   if ((flags & ~flags_allowed(kind)) != 0) return "flags that this kind cannot have";
+  if (kind == Kind::era) {
+    const auto behind = message.subspan(fixed);
+    if (behind.size() < 2 || !is_forward(kind_of(std::to_integer<std::uint8_t>(behind[0]))))
+      return "an era before something that is no forward message";
+    return find_fault(behind);
+  }
   if (names_nobody(kind, message)) return "no request named";
   if (kind == Kind::frag && message.size() == fixed) return "a fragment without payload";
   if (!is_targeted(kind) && load<SequencedHeader>(message).source < 0)
@@ -118,6 +173,10 @@ std::string describe(std::span<const std::byte> message) {
                         kind_name(kind), first & 0x0fU, first >> 4U,
                         std::to_integer<unsigned>(message[1]), message.size());
   std::string out(text, static_cast<std::size_t>(n));
+  if (kind == Kind::era && message.size() >= sizeof(EraPrefix)) {
+    out += " era " + std::to_string(load<EraPrefix>(message).era) + " before ";
+    return out + describe(message.subspan(sizeof(EraPrefix)));
+  }
   if (header_bytes(kind) == 0 || message.size() < sizeof(SequencedHeader)) return out;
   if (is_targeted(kind)) {
     const auto head = load<TargetedHeader>(message);

@@ -1,6 +1,9 @@
-// The messages on the wire: fixed-size headers, their layout and the check that every arriving one passes before it is used.
+// The messages on the wire: fixed-size headers, their layout and the check that every arriving one
+// passes before it is used.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,28 +12,31 @@
 
 namespace overlap::speculative {
 
-/// Layout version; the upper half of the first byte of every message. Peers with another one are refused.
-inline constexpr std::uint8_t wire_version = 1;
+/// Layout version; the upper half of the first byte of every message. Peers with another one are
+/// refused.
+inline constexpr std::uint8_t wire_version = 2;
 
 /// Longest registration key that a message can carry behind its header.
 inline constexpr std::size_t key_max_bytes = 64;
 
 /// What a message says. Three families (docs/design/matching.md):
-/// forward (in send order, per communicator and destination), reverse (in order, per communicator and source),
-/// targeted (names one request; no order).
+/// forward (in send order, per communicator and destination), reverse (in order, per communicator
+/// and source), targeted (names one request; no order).
 enum class Kind : std::uint8_t {
   eager = 1,       ///< forward: envelope and payload
   eager_sync = 2,  ///< forward: the same, the sender waits for a sync_ack
   rts = 3,         ///< forward: request to send (P1.2)
   rtr_ack = 4,     ///< forward: the send that would have been an RTS uses an RTR (P1.6)
   revoke_ack = 5,  ///< forward: no RTR of this envelope will be written to any more
-  rtr = 6,         ///< reverse: request to receive (P1.3)
-  rts_ack = 7,     ///< reverse: an RTS was matched by a receive that has sent no RTR (P1.6)
-  revoke = 8,      ///< reverse: forget every RTR of this envelope
-  grant = 9,       ///< targeted at a send: the receiver cannot read; write or push to it
-  frag = 10,       ///< targeted at a receive: one piece of the payload
-  done = 11,       ///< targeted: the data has been moved (P1.2, P1.3)
-  sync_ack = 12,   ///< targeted at a send: a synchronous eager message was matched
+  stream_end = 6,  ///< forward: the sender has freed the communicator, this is its last message
+  rtr = 7,         ///< reverse: request to receive (P1.3)
+  rts_ack = 8,     ///< reverse: an RTS was matched by a receive that has sent no RTR (P1.6)
+  revoke = 9,      ///< reverse: forget every RTR of this envelope
+  grant = 10,      ///< targeted at a send: the receiver cannot read; write or push to it
+  frag = 11,       ///< targeted at a receive: one piece of the payload
+  done = 12,       ///< targeted: the data has been moved (P1.2, P1.3)
+  sync_ack = 13,   ///< targeted at a send: a synchronous eager message was matched
+  era = 14,        ///< no message: a prefix of a forward message (EraPrefix)
 };
 
 /// Bits of `flags`.
@@ -47,9 +53,17 @@ inline constexpr std::uint8_t no_memory =
 inline constexpr std::uint8_t to_receiver = 0x40;  ///< done: names a receive, otherwise a send
 inline constexpr std::uint8_t acknowledging =
     0x80;  ///< rtr: its sender acknowledges RTSs and stops on stop-RTR (P1.6, P1.8)
+inline constexpr std::uint8_t just_missed =
+    0x01;  ///< done to a send, grant: its RTS came so shortly before the receive was posted that an
+           ///< RTR would have crossed it (P1.14)
+inline constexpr std::uint8_t nobody_waits =
+    0x02;  ///< revoke: its receive has been cancelled already
+inline constexpr std::uint8_t speculation_off =
+    0x01;  ///< era: the sender uses no RTRs and sends none (P1.12)
 }  // namespace flag
 
-/// Names a request of the process that made it; 0 names none. Lower half: slot; upper half: generation of the slot.
+/// Names a request of the process that made it; 0 names none. Lower half: slot; upper half:
+/// generation of the slot.
 using Handle = std::uint64_t;
 
 /// Forward and reverse messages start with this.
@@ -57,12 +71,12 @@ struct SequencedHeader {
   std::uint8_t kind_version;  ///< Kind | wire_version << 4
   std::uint8_t flags;
   std::uint16_t context;  ///< communicator
-  std::int32_t
-      source;  ///< sender of this header, rank in the communicator (remote group: as the receiver counts)
+  std::int32_t source;    ///< sender of this header, rank in the communicator (remote group: as the
+                          ///< receiver counts)
   std::int32_t tag;
-  std::uint16_t sequence;  ///< position in its stream, modulo 2^16
-  std::uint16_t
-      incarnation;  ///< forward: the sender's incarnation of the communicator; reverse: the destination's, echoed
+  std::uint16_t sequence;     ///< position in its stream, modulo 2^16
+  std::uint16_t incarnation;  ///< forward: the sender's incarnation of the communicator; reverse:
+                              ///< the destination's, echoed
 };
 static_assert(sizeof(SequencedHeader) == 16);
 static_assert(offsetof(SequencedHeader, tag) == 8 && offsetof(SequencedHeader, sequence) == 12);
@@ -109,18 +123,30 @@ struct RtsAckHeader {
 };
 static_assert(sizeof(RtsAckHeader) == 24);
 
-/// revoke and revoke_ack: the envelope is all they say.
+/// revoke, revoke_ack and stream_end: the envelope is all they say (of a stream_end the tag is
+/// reserved).
 struct RevokeHeader {
   SequencedHeader head;
 };
 static_assert(sizeof(RevokeHeader) == 16);
+
+/// Stands before the header of a forward message: of the first one of its stream, and of each first
+/// one since its sender's era has grown (docs/design/streams.md).
+struct EraPrefix {
+  std::uint8_t kind_version;
+  std::uint8_t flags;
+  std::uint16_t zero;
+  std::uint32_t era;      ///< of the sender
+  std::uint64_t process;  ///< the sender's, the same in every communicator
+};
+static_assert(sizeof(EraPrefix) == 16);
 
 /// Targeted messages start with this.
 struct TargetedHeader {
   std::uint8_t kind_version;
   std::uint8_t flags;
   std::uint16_t key_bytes;
-  std::uint32_t zero;
+  std::uint32_t parts;  ///< done: so many of them end the transfer, one by each rail; 0 means 1
   Handle target;
 };
 static_assert(sizeof(TargetedHeader) == 16);
@@ -152,7 +178,7 @@ inline constexpr std::size_t header_max_bytes = 48;
   return static_cast<Kind>(first_byte & 0x0fU);
 }
 [[nodiscard]] constexpr bool is_forward(Kind kind) noexcept {
-  return kind >= Kind::eager && kind <= Kind::revoke_ack;
+  return kind >= Kind::eager && kind <= Kind::stream_end;
 }
 [[nodiscard]] constexpr bool is_reverse(Kind kind) noexcept {
   return kind >= Kind::rtr && kind <= Kind::revoke;
@@ -169,7 +195,9 @@ inline constexpr std::size_t header_max_bytes = 48;
     case Kind::rts: return sizeof(RtsHeader);
     case Kind::rtr_ack: return sizeof(RtrAckHeader);
     case Kind::revoke_ack:
+    case Kind::stream_end:
     case Kind::revoke: return sizeof(RevokeHeader);
+    case Kind::era: return sizeof(EraPrefix);
     case Kind::rtr: return sizeof(RtrHeader);
     case Kind::rts_ack: return sizeof(RtsAckHeader);
     case Kind::grant: return sizeof(GrantHeader);
@@ -188,11 +216,71 @@ template <class Header>
   return header;
 }
 
+/// A message without its prefix. @param message  passed find_fault
+[[nodiscard]] inline std::span<const std::byte> behind_prefix(
+    std::span<const std::byte> message) noexcept {
+  const bool prefixed = kind_of(std::to_integer<std::uint8_t>(message[0])) == Kind::era;
+  return prefixed ? message.subspan(sizeof(EraPrefix)) : message;
+}
+
+/// A header to be sent, behind an EraPrefix when it needs one.
+template <class Header>
+struct Prefixed {
+  EraPrefix prefix;  ///< when with_prefix
+  Header header;
+  bool with_prefix;
+
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    static_assert(offsetof(Prefixed, header) == sizeof(EraPrefix));
+    const auto* whole = reinterpret_cast<const std::byte*>(this);
+    if (with_prefix) [[unlikely]]
+      return {whole, sizeof(EraPrefix) + sizeof(Header)};
+    return {whole + sizeof(EraPrefix), sizeof(Header)};
+  }
+};
+
+/// Memory of this process as a message describes it to the other side.
+struct MemoryDescription {
+  std::uint64_t address = 0;
+  std::span<const std::byte> key;  ///< at most key_max_bytes
+};
+
+/// A control message, complete but for the memory that an RTS, RTR or GRANT describes.
+struct ControlMessage {
+  EraPrefix prefix;  ///< when with_prefix
+  std::array<std::byte, header_max_bytes> header;
+  std::uint8_t header_bytes = 0;
+  bool with_prefix = false;
+
+  [[nodiscard]] Kind kind() const noexcept {
+    return kind_of(std::to_integer<std::uint8_t>(header[0]));
+  }
+  [[nodiscard]] bool describes_memory() const noexcept {
+    return kind() == Kind::rts || kind() == Kind::rtr || kind() == Kind::grant;
+  }
+  /// A DONE of a transfer that ends with so many of them, one by each rail.
+  void set_parts(std::uint32_t parts) noexcept {
+    std::memcpy(header.data() + offsetof(TargetedHeader, parts), &parts, sizeof parts);
+  }
+};
+
+/// Longest control message.
+inline constexpr std::size_t control_max_bytes =
+    sizeof(EraPrefix) + header_max_bytes + key_max_bytes;
+
+/// Write a control message as it goes to the network.
+///
+/// @param memory  of the request, when the message describes memory; nullptr: nothing that the
+/// other side could access
+/// @returns  bytes written
+[[nodiscard]] std::size_t encode(const ControlMessage& control, const MemoryDescription* memory,
+                                 std::span<std::byte, control_max_bytes> out) noexcept;
+
 /// Look at a message that came from the network, before anything in it is believed.
 ///
 /// @param message  the whole message, header first
-/// @returns  nullptr when version, kind, length, flags and key length fit together, otherwise what is wrong with it
-/// @source   issue "Foundation", wire headers: checked on arrival
+/// @returns  nullptr when version, kind, length, flags and key length fit together, otherwise what
+/// is wrong with it
 [[nodiscard]] const char* find_fault(std::span<const std::byte> message) noexcept;
 
 /// The fields of a message, for an error report; never reads behind its end.

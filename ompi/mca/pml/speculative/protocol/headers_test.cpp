@@ -1,4 +1,6 @@
-// Headers: every way in which a message can be malformed is found, and nothing is read behind its end.
+// Headers: every way in which a message can be malformed is found, and nothing is read behind its
+// end.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "headers.hpp"
 
 #include <vector>
@@ -9,9 +11,10 @@ using namespace overlap::speculative;
 
 namespace {
 
-constexpr Kind all_kinds[] = {Kind::eager,      Kind::eager_sync, Kind::rts,     Kind::rtr_ack,
-                              Kind::revoke_ack, Kind::rtr,        Kind::rts_ack, Kind::revoke,
-                              Kind::grant,      Kind::frag,       Kind::done,    Kind::sync_ack};
+constexpr Kind all_kinds[] = {Kind::eager,      Kind::eager_sync, Kind::rts,  Kind::rtr_ack,
+                              Kind::revoke_ack, Kind::stream_end, Kind::rtr,  Kind::rts_ack,
+                              Kind::revoke,     Kind::grant,      Kind::frag, Kind::done,
+                              Kind::sync_ack};
 using Bytes = std::vector<std::byte>;
 
 template <class Header>
@@ -53,7 +56,9 @@ Bytes good(Kind kind) {
     case Kind::rts: return bytes_of(rts());
     case Kind::rtr_ack: return bytes_of(RtrAckHeader{head(kind), 100, 1});
     case Kind::revoke_ack:
+    case Kind::stream_end:
     case Kind::revoke: return bytes_of(RevokeHeader{head(kind)});
+    case Kind::era: break;
     case Kind::rtr: return bytes_of(rtr());
     case Kind::rts_ack: {
       RtsAckHeader header{};
@@ -83,7 +88,7 @@ TEST_CASE("Headers: a good message of each kind passes and is described by name"
     CHECK(is_forward(kind) + is_reverse(kind) + is_targeted(kind) == 1);
   }
   CHECK(describe(good(Kind::rts))
-            .find("RTS (kind 3, version 1, flags 0x00, 48 bytes) context 7 source 1 tag 5") == 0);
+            .find("RTS (kind 3, version 2, flags 0x00, 48 bytes) context 7 source 1 tag 5") == 0);
   CHECK(describe(good(Kind::done)).find("DONE") == 0);
   CHECK(describe(good(Kind::done)).find("target 0x1") != std::string::npos);
 }
@@ -110,7 +115,7 @@ TEST_CASE("Headers: another version or an unknown kind is refused") {
       CHECK((find_fault(message) == nullptr) == (version == wire_version));
     }
   }
-  for (const unsigned kind : {0U, 13U, 14U, 15U}) {
+  for (const unsigned kind : {0U, 15U}) {
     Bytes message(64);
     message[0] = static_cast<std::byte>(kind | unsigned{wire_version} << 4U);
     CHECK(find_fault(message) == std::string("a kind of message that does not exist"));
@@ -127,14 +132,16 @@ TEST_CASE("Headers: each kind has its flags and no others") {
       case Kind::rtr_ack: return flag::data_done;
       case Kind::rts_ack: return flag::hazard_stop;
       case Kind::rtr: return flag::no_memory | flag::acknowledging;
-      case Kind::grant: return flag::no_memory;
-      case Kind::done: return flag::to_receiver;
+      case Kind::grant: return flag::no_memory | flag::just_missed;
+      case Kind::done: return flag::to_receiver | flag::just_missed;
       case Kind::eager:
       case Kind::eager_sync:
       case Kind::revoke_ack:
-      case Kind::revoke:
+      case Kind::stream_end:
       case Kind::frag:
-      case Kind::sync_ack: return 0;
+      case Kind::sync_ack:
+      case Kind::era: return 0;
+      case Kind::revoke: return flag::nobody_waits;
     }
     return 0;
   };
@@ -142,6 +149,7 @@ TEST_CASE("Headers: each kind has its flags and no others") {
     for (unsigned bit = 1; bit < 256; bit <<= 1U) {
       Bytes message = good(kind);
       message[1] = static_cast<std::byte>(bit);
+      CAPTURE(static_cast<int>(kind), bit);
       CHECK((find_fault(message) == nullptr) == ((allowed(kind) & bit) != 0));
     }
   }
@@ -202,4 +210,54 @@ TEST_CASE("Headers: a message that must name a request names one, and a source i
     std::memcpy(message.data() + offsetof(SequencedHeader, source), &negative, sizeof negative);
     CHECK(find_fault(message) == std::string("a negative source rank"));
   }
+}
+
+TEST_CASE("Headers: an era stands before a forward message, and before nothing else") {
+  for (const Kind kind : all_kinds) {
+    Bytes message = bytes_of(EraPrefix{kind_version(Kind::era), flag::speculation_off, 0, 77, 3});
+    const Bytes inner = good(kind);
+    message.insert(message.end(), inner.begin(), inner.end());
+    CHECK((find_fault(message) == nullptr) == is_forward(kind));
+    CHECK(Bytes(behind_prefix(message).begin(), behind_prefix(message).end()) == inner);
+    CHECK(describe(message).find("era 77 before") != std::string::npos);
+    message[1] = std::byte{2};
+    CHECK(find_fault(message) != nullptr);
+  }
+  for (std::size_t length = 0; length < sizeof(EraPrefix) + sizeof(SequencedHeader); ++length) {
+    Bytes message = bytes_of(EraPrefix{kind_version(Kind::era), 0, 0, 77, 3});
+    const Bytes inner = good(Kind::eager);
+    message.insert(message.end(), inner.begin(), inner.end());
+    message.resize(length);
+    CHECK(find_fault(message) != nullptr);
+    CHECK_FALSE(describe(message).empty());
+  }
+}
+
+TEST_CASE("Headers: a control message is encoded with its prefix and the memory it describes") {
+  const auto encoded = [](const auto& header, const MemoryDescription* memory, bool prefixed) {
+    ControlMessage control;
+    control.header_bytes = sizeof header;
+    std::memcpy(control.header.data(), &header, sizeof header);
+    control.with_prefix = prefixed;
+    control.prefix = {kind_version(Kind::era), 0, 0, 5, 1};
+    std::array<std::byte, control_max_bytes> out;
+    const std::size_t bytes = encode(control, memory, out);
+    return Bytes(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(bytes));
+  };
+  const Bytes key{std::byte{1}, std::byte{2}, std::byte{3}};
+  const MemoryDescription memory{0x1234, key};
+  for (const bool prefixed : {false, true}) {
+    const Bytes out = encoded(rts(), &memory, prefixed);
+    CHECK(out.size() == sizeof(RtsHeader) + 3 + (prefixed ? sizeof(EraPrefix) : 0));
+    CHECK(find_fault(out) == nullptr);
+    CHECK(load<RtsHeader>(behind_prefix(out)).address == 0x1234);
+    CHECK(load<RtsHeader>(behind_prefix(out)).key_bytes == 3);
+    CHECK(out.back() == std::byte{3});
+  }
+  CHECK(load<RtrHeader>(encoded(rtr(), &memory, false)).address == 0x1234);
+  CHECK(load<GrantHeader>(encoded(grant(), &memory, false)).head.key_bytes == 3);
+  const Bytes none = encoded(rtr(), nullptr, false);
+  CHECK(none.size() == sizeof(RtrHeader));
+  CHECK(load<RtrHeader>(none).head.flags == flag::no_memory);
+  CHECK(encoded(target(Kind::done), &memory, false) == good(Kind::done));
 }

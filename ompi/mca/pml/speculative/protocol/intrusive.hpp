@@ -1,4 +1,6 @@
-// Intrusive doubly linked lists and hash chains: an element can stand in several at once and leaves each in O(1) without a search.
+// Intrusive doubly linked lists and hash chains: an element can stand in several at once and leaves
+// each in O(1) without a search.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstddef>
@@ -65,8 +67,9 @@ class List {
   Link head_;
 };
 
-/// Hash table of lists, keyed by a 32-bit number (a tag). Starts with one list inside the object and doubles when the elements
-/// outnumber the lists twice, so that a chain stays short whatever the number of keys; it never shrinks.
+/// Hash table of lists, keyed by a 32-bit number (a tag). Starts with one list inside the object
+/// and doubles when the elements outnumber the lists twice, so that a chain stays short whatever
+/// the number of keys; it never shrinks.
 ///
 /// Elements with equal keys keep their order, also when the table grows.
 template <class T, Link T::*M, std::int32_t T::*Key>
@@ -113,8 +116,17 @@ class TagTable {
     return more_[i].front();
   }
 
+  /// Visit every element; `visit` changes nothing here.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (std::size_t i = 0; size_ != 0 && i <= mask_; ++i) {
+      Chain& list = mask_ == 0 ? first_ : more_[i];
+      for (T* item = list.front(); item != nullptr; item = list.after(*item)) visit(*item);
+    }
+  }
+
   void insert(T& item) {
-    if (size_ >= (mask_ + 1) * 2) grow();
+    if (size_ / 2 > mask_) grow();
     chain(item.*Key).push_back(item);
     ++size_;
   }
@@ -133,12 +145,12 @@ class TagTable {
   }
 
   void grow() {
-    const std::size_t old_count = mask_ + 1;
+    const std::size_t old_count = std::size_t{mask_} + 1;
     const std::size_t count = old_count < 8 ? 8 : old_count * 4;
     std::unique_ptr<Chain[]> old = std::move(more_);
     const bool was_single = mask_ == 0;
     more_ = std::make_unique<Chain[]>(count);
-    mask_ = count - 1;
+    mask_ = static_cast<std::uint32_t>(count - 1);
     for (std::size_t i = 0; i < old_count; ++i) {
       Chain& from = was_single ? first_ : old[i];
       while (T* item = from.front()) {
@@ -148,8 +160,8 @@ class TagTable {
     }
   }
 
-  std::size_t size_ = 0;
-  std::size_t mask_ = 0;
+  std::uint32_t size_ = 0;
+  std::uint32_t mask_ = 0;
   Chain first_;
   std::unique_ptr<Chain[]> more_;
 };

@@ -1,4 +1,6 @@
-// The protocol of one process: matching, both rendezvous machines, hazard control and adaptation behind one interface.
+// The protocol of one process: matching, both rendezvous machines, hazard control and adaptation
+// behind one interface.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <array>
@@ -11,10 +13,13 @@
 #include "adaptation.hpp"
 #include "communicator.hpp"
 #include "counters.hpp"
+#include "ghosts.hpp"
 #include "handle_table.hpp"
 #include "hazard_control.hpp"
 #include "headers.hpp"
+#include "host.hpp"
 #include "operations.hpp"
+#include "streams.hpp"
 
 namespace overlap::speculative {
 
@@ -22,43 +27,41 @@ struct Config {
   bool speculation = true;  ///< P1.12
   HazardPolicy hazard_policy = HazardPolicy::envelope_sequence;
   AdaptationRules adaptation;
+  PatienceRules patience;
   std::uint64_t rtr_min_bytes = 0;       ///< smaller receives send no RTR
   std::uint32_t mispredictions_max = 4;  ///< in a row, before a receiver mutes itself (P1.9)
   EnvelopeBound envelopes;
+  HeldBound held;
+  std::uint64_t process = 0;  ///< this process's number, unique among all that can be talked to
 };
 
 /// Something the caller must do now that a step has returned. Actions are done in order.
 struct Action {
   enum class Kind : std::uint8_t {
-    control,  ///< send `header` to `peer`; an RTS, RTR or GRANT gets the memory of its request added
-    read,  ///< read receive->take_bytes() from receive->source_memory; answer read_done or read_refused
-    write,  ///< write send->take_bytes to send->target; answer write_done, or write_posted and later write_done, or write_refused
-            ///< both: where the transport keeps order, see `Chained completion`
-    push,   ///< send send->take_bytes as fragments to send->receive; answer push_done
+    control,  ///< send `message` to `peer`, encoded with the memory of its request where it
+              ///< describes memory
+    read,     ///< read receive->take_bytes() from receive->source_memory; answer read_done or
+              ///< read_refused
+    write,    ///< write send->take_bytes to send->target; answer write_done, or write_posted and
+              ///< later write_done, or write_refused both: where the transport keeps order, see
+              ///< `Chained completion`
+    push,     ///< send send->take_bytes as fragments to send->receive; answer push_done
     complete_send,
     complete_receive,  ///< everything about the result is in the receive
     complete_cancelled,
     break_off,  ///< a transfer failed whose DONE was posted already: end the job
   };
   Kind kind;
-  std::uint8_t header_bytes = 0;
   Peer* peer = nullptr;
-  SendOp* send =
-      nullptr;  ///< control: the request that an RTS, RTR-ACK or DONE belongs to; the last two follow its data
-  ReceiveOp* receive = nullptr;  ///< control: the request that an RTR or GRANT belongs to
-  std::array<std::byte, header_max_bytes> header;
+  SendOp* send = nullptr;  ///< control: the request that an RTS, RTR-ACK or DONE belongs to; the
+                           ///< last two follow its data
+  ReceiveOp* receive = nullptr;  ///< control: the request that an RTR, GRANT, DONE or SYNC-ACK
+                                 ///< belongs to; it is not complete before the last two have left
+  ControlMessage message;
 };
 
-/// What the protocol needs done while it looks at a message, because the message is gone afterwards.
-class Host {
- public:
-  virtual ~Host() = default;
-  /// Put `payload` at `offset_bytes` of the receive's buffer; what lies behind the capacity is discarded.
-  virtual void deliver(ReceiveOp& receive, std::uint64_t offset_bytes,
-                       std::span<const std::byte> payload) = 0;
-};
-
-/// All protocol state of a process. No step calls another one through the caller: results are in `actions()`.
+/// All protocol state of a process. No step calls another one through the caller: results are in
+/// `actions()`.
 ///
 /// @thread  progress lock held for every call
 class Protocol {
@@ -66,31 +69,65 @@ class Protocol {
   /// @param counters  outlives the protocol
   Protocol(const Config& config, Host& host, Counters& counters);
 
-  // Sending ------------------------------------------------------------------------------------------------------------------
+  // Communicators -----------------------------------------------------------------------
 
-  /// Take the next place in the forward stream for an eager message. @returns its sequence number for the header
-  [[nodiscard]] std::uint16_t eager_sequence(Peer& peer, std::int32_t tag) {
-    const std::uint32_t sequence = take_sequence(peer, tag);
-    if (peer.watch_eager) [[unlikely]]
-      hazard_->eager_sent(peer, tag);
-    return static_cast<std::uint16_t>(sequence);
+  /// A communicator exists from now on. Call take_early once its peers can be reached.
+  Communicator& add_communicator(const NewCommunicator& fresh);
+  /// Look at the messages that came for it before. @returns  nullptr, or what is impossible about
+  /// one of them
+  [[nodiscard]] const char* take_early(Communicator& comm);
+  /// The last messages of a communicator that is about to be removed: control actions, for the
+  /// caller to do before it calls remove_communicator. Nothing of it is in use any more.
+  [[nodiscard]] std::vector<Action> end_streams(Communicator& comm);
+  void remove_communicator(Communicator& comm);
+  [[nodiscard]] Communicator* communicator(std::uint16_t context) const noexcept {
+    return streams_.find(context);
   }
-  /// Register an eager send that waits for its SYNC-ACK, which completes it. @returns its handle for the header
-  [[nodiscard]] Handle await_sync(SendOp& op);
-  /// Start a rendezvous send (P1.2, P1.3). @param op  peer, tag and length_bytes set, idle
-  void start_send(SendOp& op);
-  /// Is it worth to look for an RTR before a rendezvous send of this envelope (P1.4)? Not once its speculation has stopped (P1.11).
+
+  // Sending -----------------------------------------------------------------------------
+
+  /// Header of an eager message, which takes the next place in the forward stream.
+  [[nodiscard]] Prefixed<SequencedHeader> eager_header(Peer& peer, std::int32_t tag) {
+    if (peer.defers) [[unlikely]]
+      decide_deferred(peer);
+    Prefixed<SequencedHeader> made;
+    made.header = forward_head(Kind::eager, peer, tag, eager_sequence(peer, tag));
+    made.with_prefix = streams_.must_announce(peer);
+    if (made.with_prefix) [[unlikely]]
+      made.prefix = streams_.announce(peer);
+    return made;
+  }
+  /// The same for an eager send that waits for its SYNC-ACK, which completes it.
+  /// @param op  peer and tag set
+  [[nodiscard]] Prefixed<EagerSyncHeader> eager_sync_header(SendOp& op);
+  /// Start a rendezvous send (P1.2, P1.3). Afterwards it may be deferred: an RTR is expected at any
+  /// moment (P1.14). The caller polls and calls expire until it no longer is, which takes no longer
+  /// than Config::patience allows, before it lets its own caller leave MPI.
+  ///
+  /// @param op  peer, tag and length_bytes set, idle
+  /// @param now_ns  of a steady clock; 0: never defer
+  void start_send(SendOp& op, std::uint64_t now_ns = 0);
+  /// Start the deferred sends whose time is over.
+  void expire(std::uint64_t now_ns);
+  [[nodiscard]] bool has_deferred() const noexcept { return !deferred_.empty(); }
+  /// Is it worth to look for an RTR before a rendezvous send of this envelope (P1.4)? Not once its
+  /// speculation has stopped (P1.11).
   [[nodiscard]] bool wants_early_progress(Peer& peer, std::int32_t tag) noexcept;
+  /// The same before a large receive is posted: for an RTS.
+  [[nodiscard]] bool wants_early_progress(Communicator& comm, const ReceiveOp& op) noexcept;
+  /// Is an RTR of this very envelope at hand?
+  [[nodiscard]] static bool has_rtr(Peer& peer, std::int32_t tag) noexcept;
 
   void write_posted(SendOp& op) { advance(op, SendEvent::write_posted); }
   void write_done(SendOp& op) { advance(op, SendEvent::write_done); }
   void write_refused(SendOp& op) { advance(op, SendEvent::write_refused); }
   void push_done(SendOp& op) { advance(op, SendEvent::push_done); }
 
-  // Receiving ----------------------------------------------------------------------------------------------------------------
+  // Receiving ---------------------------------------------------------------------------
 
   /// Post a receive. @param op  source, tag, capacity_bytes and speculate set, idle
-  /// @returns  the eager message that it matches, for the caller to deliver, complete the receive and destroy; otherwise nullptr
+  /// @returns  the eager message that it matches, for the caller to deliver, complete the receive
+  /// and destroy; otherwise nullptr
   [[nodiscard]] Arrived* post_receive(Communicator& comm, ReceiveOp& op);
   /// Receive a message that a matched probe took. The same results as post_receive.
   [[nodiscard]] Arrived* receive_taken(Arrived& message, ReceiveOp& op);
@@ -98,24 +135,28 @@ class Protocol {
   [[nodiscard]] Arrived* probe(Communicator& comm, std::int32_t source, std::int32_t tag) noexcept;
   /// Take a message that probe() found out of the queue.
   void take(Arrived& message);
-  /// Cancel a receive: complete_cancelled follows now, later, or never (it is matched).
+  /// Cancel a receive: complete_cancelled follows now, later, or never (it is matched). It follows
+  /// now unless the receive is matched already, or an RTR is out that names memory: then when the
+  /// sender has confirmed.
   void cancel(Communicator& comm, ReceiveOp& op);
 
   void read_done(ReceiveOp& op) { advance(op, ReceiveEvent::read_done); }
   void read_refused(ReceiveOp& op) { advance(op, ReceiveEvent::read_refused); }
 
-  // Chained completion (P1.2, P1.3; architecture.md rule 5) --------------------------------------------------------------------
+  // Chained completion (P1.2, P1.3; architecture.md rule 5) -----------------------------
   //
-  // A transport that keeps order takes DONE right behind the data, so that the other side learns of the end while this process
-  // computes. Once all of a write or read has been posted: post the header below behind it, then say so here; write_done or
-  // read_done follow as ever, and end the request without another DONE. Where the transport refuses DONE nothing is said and DONE
-  // goes out after the end. It may reach the other side at any time after the data, before or after the end is known here.
+  // A transport that keeps order takes DONE right behind the data, so that the other side learns of
+  // the end while this process computes. Once all of a write or read has been posted: post the
+  // header below behind it, then say so here; write_done or read_done follow as ever, and end the
+  // request without another DONE. Where the transport refuses DONE nothing is said and DONE goes
+  // out after the end. It may reach the other side at any time after the data, before or after the
+  // end is known here.
 
   [[nodiscard]] static DoneHeader done_behind(const SendOp& op) noexcept {
     return done_header(flag::to_receiver, op.receive);
   }
   [[nodiscard]] static DoneHeader done_behind(const ReceiveOp& op) noexcept {
-    return done_header(0, op.send);
+    return done_header(op.found_by_look ? flag::just_missed : 0, op.send);
   }
   /// Instead of write_posted, or after it when the end of the write could be posted only later.
   void write_chained(SendOp& op) {
@@ -127,42 +168,44 @@ class Protocol {
     advance(op, ReceiveEvent::read_chained);
   }
 
-  // The network --------------------------------------------------------------------------------------------------------------
+  // The network -------------------------------------------------------------------------
 
   /// Fast path for an eager message without acknowledgement.
-  /// @returns  true and the matched receive (the caller delivers and completes it), when the message is next in its stream and a
-  ///           receive is posted; otherwise false with nothing changed: call on_sequenced
-  [[nodiscard]] bool try_match_eager(Communicator& comm, const SequencedHeader& head,
-                                     std::uint64_t length_bytes, ReceiveOp*& out) {
-    Peer& peer = comm.peer(head.source);
-    if (head.sequence != static_cast<std::uint16_t>(peer.expected_sequence) ||
-        !peer.forward_stash.empty()) [[unlikely]] {
+  /// @returns  true and the matched receive (the caller delivers and completes it), when the
+  /// message is next in its stream and a receive is posted; otherwise false with nothing changed:
+  /// call on_message
+  [[nodiscard]] bool try_match_eager(const SequencedHeader& head, std::uint64_t length_bytes,
+                                     ReceiveOp*& out) {
+    Communicator* comm = streams_.find(head.context);
+    if (comm == nullptr || static_cast<std::uint32_t>(head.source) >= comm->size()) [[unlikely]]
+      return false;
+    Peer* peer = comm->peer_if_known(head.source);
+    if (peer == nullptr || head.incarnation != peer->bound ||
+        head.sequence != static_cast<std::uint16_t>(peer->expected_sequence) ||
+        !peer->forward_stash.empty()) [[unlikely]] {
       return false;
     }
-    ReceiveOp* op = comm.find_posted(peer, head.tag);
+    ReceiveOp* op = comm->find_posted(*peer, head.tag);
     if (op == nullptr) return false;
-    ++peer.expected_sequence;
-    learn_incarnation(peer, head);
-    match_eager(*op, peer, head.tag, length_bytes);
+    ++peer->expected_sequence;
+    match_eager(*op, *peer, head.tag, length_bytes);
     out = op;
     return true;
   }
 
-  /// A message of the forward or reverse stream, header and all. @param message passed find_fault
+  /// A message, prefix and header and all. What belongs to a freed communicator or to a request
+  /// that has ended is dropped and counted. @param message  passed find_fault
   /// @param rail  what it came over, kept with the memory that it describes; never looked at
   /// @returns  nullptr, or what is impossible about it; then nothing was changed
-  [[nodiscard]] const char* on_sequenced(Communicator& comm, std::span<const std::byte> message,
-                                         const void* rail = nullptr);
-  /// A targeted message. The same contract.
-  [[nodiscard]] const char* on_targeted(std::span<const std::byte> message,
-                                        const void* rail = nullptr);
+  [[nodiscard]] const char* on_message(std::span<const std::byte> message,
+                                       const void* rail = nullptr);
 
-  // ----------------------------------------------------------------------------------------------------------------------------
+  // -------------------------------------------------------------------------------------
 
   [[nodiscard]] std::vector<Action>& actions() noexcept { return actions_; }
   [[nodiscard]] Counters& counters() noexcept { return counters_; }
   [[nodiscard]] const Config& config() const noexcept { return config_; }
-  [[nodiscard]] bool watches_every_eager() const noexcept { return hazard_->watches_every_eager(); }
+  [[nodiscard]] const Streams& streams() const noexcept { return streams_; }
   /// Requests that the other side may still name; 0 when nothing is left over.
   [[nodiscard]] std::size_t open_handles() const noexcept {
     return sends_.size() + receives_.size();
@@ -171,14 +214,24 @@ class Protocol {
  private:
   static std::uint32_t take_sequence(Peer& peer, std::int32_t tag) noexcept {
     const std::uint32_t sequence = peer.next_sequence++;
-    peer.sent_tags[sequence % history_messages] = tag;
+    peer.sent_tags.note(sequence, tag);
     return sequence;
   }
-  static void learn_incarnation(Peer& peer, const SequencedHeader& head) noexcept {
-    peer.incarnation = head.incarnation;
-    peer.incarnation_known = true;
+  [[nodiscard]] std::uint32_t eager_sequence(Peer& peer, std::int32_t tag) {
+    const std::uint32_t sequence = take_sequence(peer, tag);
+    if (peer.watch_eager) [[unlikely]]
+      hazard_->eager_sent(peer, tag);
+    return sequence;
   }
 
+  [[nodiscard]] bool defer(SendOp& op, SendEnvelope& envelope, std::uint64_t now_ns);
+  void decide(SendOp& op);
+  void decide_deferred(Peer& peer);
+  template <class Wanted>
+  void decide_where(Wanted&& wanted);
+  void note_just_missed(const SendOp& op, std::uint8_t flags) noexcept;
+  [[nodiscard]] bool just_missed(const ReceiveOp& op, const Arrived& message) const noexcept;
+  void rtr_has_come(Peer& peer, SendEnvelope& envelope);
   void advance(SendOp& op, SendEvent event);
   void perform(SendOp& op, SendAction action);
   void finish(SendOp& op);
@@ -186,6 +239,25 @@ class Protocol {
   void perform(ReceiveOp& op, ReceiveAction action);
   void finish(ReceiveOp& op, Action::Kind how);
   void check_all_here(ReceiveOp& op);
+  void send_revoke(const ReceiveOp& op, std::uint8_t flags);
+
+  // Cancelled receives
+  static constexpr EnvelopeBound unbounded_envelopes{.envelopes_max = SIZE_MAX};
+  [[nodiscard]] bool may_cancel_alone(ReceiveOp& op) const noexcept;
+  void leave_ghost(ReceiveOp& op);
+  void hand_over(ReceiveOp& op, Ghost& ghost) noexcept;
+  [[nodiscard]] bool rtr_outlives(const ReceiveOp& op) const noexcept;
+  void remove_ghost(Ghost& ghost) noexcept;
+  void forget_ghosts(const Communicator& comm);
+  void lay_ghosts(const Peer& peer, std::int32_t tag);
+  [[nodiscard]] static bool answers_orphan(ReceiveEnvelope* envelope) noexcept;
+  [[nodiscard]] const char* use_ghost(Ghost& ghost, Peer& peer, const RtrAckHeader& ack);
+  [[nodiscard]] const char* collect(Ghost& ghost, Peer& peer, const RtrAckHeader& ack);
+  [[nodiscard]] Arrived* receive_collected(Arrived& message, ReceiveOp& op);
+  void end_collection(Ghost& ghost);
+  [[nodiscard]] const char* take_early_fragments(Handle handle);
+  [[nodiscard]] const char* take_fragment(ReceiveOp& op, std::uint64_t offset_bytes,
+                                          std::span<const std::byte> payload);
 
   void match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag, std::uint64_t length_bytes);
   void match_rts(ReceiveOp& op, Arrived& rts);
@@ -198,25 +270,40 @@ class Protocol {
   void take_back_offers(Peer& peer, std::int32_t tag);
   void offer_waiting(Peer& peer, std::int32_t tag, bool restarts);
 
+  [[nodiscard]] const char* on_sequenced(std::span<const std::byte> whole);
+  [[nodiscard]] const char* on_targeted(std::span<const std::byte> message);
+  [[nodiscard]] const char* admit_again(std::vector<HeldMessages::Held> held);
+  void drop_stale(std::span<const std::byte> message);
+  template <class Op>
+  [[nodiscard]] bool is_stale(const HandleTable<Op>& table, std::span<const std::byte> message);
   [[nodiscard]] const char* on_forward(Peer& peer, std::span<const std::byte> message);
   [[nodiscard]] const char* on_eager(Peer& peer, std::span<const std::byte> message);
   [[nodiscard]] const char* on_rts(Peer& peer, std::span<const std::byte> message);
-  bool note_rts_flags(Peer& peer, const RtsHeader& rts);
+  void store_unexpected(Arrived& message);
+  bool note_rts_flags(Peer& peer, const RtsHeader& rts, const ReceiveOp* met);
   [[nodiscard]] const char* on_rtr_ack(Peer& peer, std::span<const std::byte> message);
   [[nodiscard]] const char* on_revoke_ack(Peer& peer, std::span<const std::byte> message);
+  void on_stream_end(Peer& peer);
   void on_reverse(Peer& peer, std::span<const std::byte> message);
   void on_rtr(Peer& peer, std::span<const std::byte> message);
   void on_revoke(Peer& peer, std::span<const std::byte> message);
   void on_rts_ack(Peer& peer, std::span<const std::byte> message);
   [[nodiscard]] const char* on_grant(std::span<const std::byte> message);
   [[nodiscard]] const char* on_frag(std::span<const std::byte> message);
-  [[nodiscard]] const char* on_done(const TargetedHeader& head);
+  [[nodiscard]] const char* on_done(std::span<const std::byte> message);
+  [[nodiscard]] const char* on_sync_ack(std::span<const std::byte> message);
   [[nodiscard]] const char* enter_stream(Peer& peer, std::span<const std::byte> message,
                                          bool forward);
 
-  [[nodiscard]] SequencedHeader forward_head(Kind kind, Peer& peer, std::int32_t tag,
-                                             std::uint32_t sequence) const noexcept;
+  [[nodiscard]] static SequencedHeader forward_head(Kind kind, const Peer& peer, std::int32_t tag,
+                                                    std::uint32_t sequence) noexcept {
+    return {kind_version(kind),    0,   peer.comm->context,
+            peer.comm->my_rank,    tag, static_cast<std::uint16_t>(sequence),
+            peer.comm->incarnation};
+  }
   [[nodiscard]] SequencedHeader reverse_head(Kind kind, Peer& peer, std::int32_t tag) noexcept;
+  template <class Header>
+  [[nodiscard]] Action control_action(Peer& peer, const Header& header);
   template <class Header>
   Action& emit_control(Peer& peer, const Header& header);
   void emit_rts(SendOp& op, const Start& start, std::uint8_t adaptation_flags);
@@ -229,11 +316,17 @@ class Protocol {
   Config config_;
   Host& host_;
   Counters& counters_;
+  ArrivedPool pool_;  // before the communicators: their messages return to it
+  Streams streams_;
   std::unique_ptr<HazardControl> hazard_;
   HandleTable<SendOp> sends_;
   HandleTable<ReceiveOp> receives_;
+  Ghosts ghosts_;
+  EarlyFragments early_fragments_;
   std::vector<Action> actions_;
-  const void* rail_ = nullptr;  ///< of the message being looked at
+  std::vector<SendOp*> deferred_;  ///< in order of starting
+  std::uint64_t now_ns_ = 0;       ///< as last heard
+  const void* rail_ = nullptr;     ///< of the message being looked at
 };
 
 }  // namespace overlap::speculative

@@ -1,4 +1,5 @@
 // Helpers of the protocol's own sources: control messages out, memory descriptions in.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstring>
@@ -7,14 +8,34 @@
 
 namespace overlap::speculative {
 
+inline constexpr const char* too_many_fragments = "more fragments than the message has bytes";
+
+template <class Header>
+Action Protocol::control_action(Peer& peer, const Header& header) {
+  static_assert(sizeof header <= header_max_bytes);
+  Action action;
+  action.kind = Action::Kind::control;
+  action.peer = &peer;
+  action.message.header_bytes = sizeof header;
+  std::memcpy(action.message.header.data(), &header, sizeof header);
+  if (is_forward(action.message.kind()) && streams_.must_announce(peer)) {
+    action.message.with_prefix = true;
+    action.message.prefix = streams_.announce(peer);
+  }
+  return action;
+}
+
 template <class Header>
 Action& Protocol::emit_control(Peer& peer, const Header& header) {
-  static_assert(sizeof header <= header_max_bytes);
-  Action& action = emit(Action::Kind::control);
-  action.peer = &peer;
-  action.header_bytes = sizeof header;
-  std::memcpy(action.header.data(), &header, sizeof header);
-  return action;
+  return actions_.emplace_back(control_action(peer, header));
+}
+
+/// Does a message name a request that has ended since? Then it is dropped.
+template <class Op>
+bool Protocol::is_stale(const HandleTable<Op>& table, std::span<const std::byte> message) {
+  if (!table.is_stale(load<TargetedHeader>(message).target)) return false;
+  drop_stale(message);
+  return true;
 }
 
 /// @param key  at most key_max_bytes (checked by find_fault)

@@ -1,4 +1,5 @@
 // Messages from the network: streams in order, then to the machine or the queue they concern.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -14,21 +15,44 @@ constexpr std::uint16_t sequence_half = 0x8000;
 
 }  // namespace
 
-const char* Protocol::on_sequenced(Communicator& comm, std::span<const std::byte> message,
-                                   const void* rail) {
+const char* Protocol::on_message(std::span<const std::byte> message, const void* rail) {
   rail_ = rail;
+  const Kind kind = kind_of(std::to_integer<std::uint8_t>(message[0]));
+  return is_targeted(kind) ? on_targeted(message) : on_sequenced(message);
+}
+
+void Protocol::drop_stale(std::span<const std::byte> message) {
+  ++counters_.stale_dropped;
+  counters_.extra_control_bytes += message.size();
+}
+
+const char* Protocol::on_sequenced(std::span<const std::byte> whole) {
+  EraPrefix prefix{};
+  const bool with_prefix = kind_of(std::to_integer<std::uint8_t>(whole[0])) == Kind::era;
+  if (with_prefix) prefix = load<EraPrefix>(whole);
+  const auto message = behind_prefix(whole);
   const auto head = load<SequencedHeader>(message);
-  if (static_cast<std::size_t>(head.source) >= comm.size())
-    return "a source rank outside the communicator";
-  const bool forward = is_forward(kind_of(head.kind_version));
-  if (!forward && head.incarnation != comm.incarnation) {
-    // Sent for a communicator that had this context before and has been freed since: nobody waits for it (rtr is the only kind
-    // that can outlive its communicator).
-    ++counters_.rtr_stale;
-    counters_.extra_control_bytes += message.size();
-    return nullptr;
+  const Streams::Admission admission = streams_.admit(head, with_prefix ? &prefix : nullptr, whole);
+  counters_.stale_dropped += admission.dropped;
+  switch (admission.verdict) {
+    case Streams::Verdict::held: return nullptr;
+    case Streams::Verdict::stale: drop_stale(whole); return nullptr;
+    case Streams::Verdict::fault: return admission.fault;
+    case Streams::Verdict::pass:
+    case Streams::Verdict::bound: break;
   }
-  return enter_stream(comm.peer(head.source), message, forward);
+  const bool forward = is_forward(kind_of(head.kind_version));
+  if (const char* fault = enter_stream(*admission.peer, message, forward)) return fault;
+  if (admission.verdict != Streams::Verdict::bound) return nullptr;
+  return admit_again(streams_.take_held(identity_of(head)));
+}
+
+const char* Protocol::admit_again(std::vector<HeldMessages::Held> held) {
+  rail_ = nullptr;
+  for (const HeldMessages::Held& each : held) {
+    if (const char* fault = on_sequenced(each.bytes)) return fault;
+  }
+  return nullptr;
 }
 
 const char* Protocol::enter_stream(Peer& peer, std::span<const std::byte> message, bool forward) {
@@ -44,18 +68,13 @@ const char* Protocol::enter_stream(Peer& peer, std::span<const std::byte> messag
   };
   const auto distance = static_cast<std::uint16_t>(head.sequence - expected());
   if (distance >= sequence_half) return "a sequence number that has been seen already";
-  if (distance != 0) {
-    const bool fresh = stash.try_emplace(head.sequence, message.begin(), message.end()).second;
-    return fresh ? nullptr : "a sequence number that has been seen already";
-  }
+  if (distance != 0)
+    return stash.put(head.sequence, message) ? nullptr
+                                             : "a sequence number that has been seen already";
   if (const char* fault = pass(message)) return fault;
-  while (!stash.empty()) {
-    const auto next = stash.find(expected());
-    if (next == stash.end()) break;
-    const std::vector<std::byte> held = std::move(next->second);
-    stash.erase(next);
+  while (const auto held = stash.take(expected())) {
     rail_ = nullptr;
-    if (const char* fault = pass(held)) return fault;
+    if (const char* fault = pass(*held)) return fault;
   }
   return nullptr;
 }
@@ -63,8 +82,12 @@ const char* Protocol::enter_stream(Peer& peer, std::span<const std::byte> messag
 const char* Protocol::on_forward(Peer& peer, std::span<const std::byte> message) {
   const auto head = load<SequencedHeader>(message);
   const Kind kind = kind_of(head.kind_version);
+  if (peer.ended) return "a message behind the end of its stream";
   ++peer.expected_sequence;
-  learn_incarnation(peer, head);
+  if (kind == Kind::stream_end) {
+    on_stream_end(peer);
+    return nullptr;
+  }
   if (kind == Kind::rtr_ack) return on_rtr_ack(peer, message);
   if (kind == Kind::revoke_ack) return on_revoke_ack(peer, message);
   if (kind == Kind::rts) return on_rts(peer, message);
@@ -80,26 +103,33 @@ const char* Protocol::on_eager(Peer& peer, std::span<const std::byte> message) {
   if (ReceiveOp* op = comm.find_posted(peer, head.tag)) {
     match_eager(*op, peer, head.tag, payload.size());
     host_.deliver(*op, 0, payload);
-    if (kind == Kind::eager_sync) emit_targeted(peer, Kind::sync_ack, 0, send);
+    if (kind == Kind::eager_sync) emit_targeted(peer, Kind::sync_ack, 0, send).receive = op;
     emit(Action::Kind::complete_receive).receive = op;
     return nullptr;
   }
-  Arrived* arrived = Arrived::make(payload.size());
+  Arrived* arrived = pool_.make(payload.size());
   arrived->peer = &peer;
   arrived->tag = head.tag;
   arrived->kind = kind;
   arrived->length_bytes = payload.size();
   arrived->send = send;
   if (!payload.empty()) std::memcpy(arrived->payload(), payload.data(), payload.size());
-  comm.store(*arrived);
-  counters_.unexpected_queue_max = std::max(counters_.unexpected_queue_max, comm.unexpected_count);
+  store_unexpected(*arrived);
   return nullptr;
+}
+
+void Protocol::store_unexpected(Arrived& message) {
+  Communicator& comm = *message.peer->comm;
+  comm.store(message);
+  counters_.unexpected_queue_max = std::max(counters_.unexpected_queue_max, comm.unexpected_count);
 }
 
 const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message) {
   const auto rts = load<RtsHeader>(message);
-  const bool restarts = config_.speculation && note_rts_flags(peer, rts);
-  Arrived* arrived = Arrived::make(0);
+  Communicator& comm = *peer.comm;
+  ReceiveOp* op = comm.find_posted(peer, rts.head.tag);
+  const bool restarts = config_.speculation && note_rts_flags(peer, rts, op);
+  Arrived* arrived = pool_.make(0);
   arrived->peer = &peer;
   arrived->tag = rts.head.tag;
   arrived->kind = Kind::rts;
@@ -109,70 +139,93 @@ const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message) {
   arrived->send = rts.send;
   arrived->source_memory = load_memory(rts.address, (rts.head.flags & flag::no_memory) == 0,
                                        message.subspan(sizeof rts), rail_);
-  Communicator& comm = *peer.comm;
-  if (ReceiveOp* op = comm.find_posted(peer, rts.head.tag)) {
-    const bool rtr_out = op->state != ReceiveState::queued;
+  if (op != nullptr) {
+    const bool rtr_out = op->state != ReceiveState::queued ||
+                         answers_orphan(peer.receive_envelopes.find(rts.head.tag));
+    if (rtr_outlives(*op)) leave_ghost(*op);
     comm.unpost(*op);
     acknowledge_match(*arrived, rtr_out);
+    if (op->source == any_source || op->tag == any_tag) ++counters_.wildcard_receives;
     match_rts(*op, *arrived);
     Arrived::destroy(arrived);
     if (config_.speculation) offer_waiting(peer, rts.head.tag, restarts);
     return nullptr;
   }
-  comm.store(*arrived);
-  counters_.unexpected_queue_max = std::max(counters_.unexpected_queue_max, comm.unexpected_count);
+  if (config_.speculation) arrived->arrived_ns = host_.now_ns();
+  arrived->answered = answers_orphan(peer.receive_envelopes.find(rts.head.tag));
+  store_unexpected(*arrived);
   return nullptr;
 }
 
-/// What an RTS says about the speculation of its envelope. @returns  true when RTRs may be sent from now on and could not before
-bool Protocol::note_rts_flags(Peer& peer, const RtsHeader& rts) {
+/// What an RTS says about the speculation of its envelope. @returns  true when RTRs may be sent
+/// from now on and could not before
+bool Protocol::note_rts_flags(Peer& peer, const RtsHeader& rts, const ReceiveOp* met) {
   ReceiveEnvelope* envelope = peer.receive_envelopes.get(rts.head.tag, config_.envelopes);
   if (envelope == nullptr) return false;
   const bool before = envelope->may_offer();
   hazard_->rts_arrived(*envelope, rts.head.flags);
-  if ((rts.head.flags & flag::adapt_stop) != 0) envelope->adaptation_stopped = true;
-  if ((rts.head.flags & flag::adapt_resume) != 0) envelope->adaptation_stopped = false;
+  envelope->adaptation.rts_came(met != nullptr && met->speculate,
+                                met != nullptr && met->state != ReceiveState::queued);
+  if ((rts.head.flags & flag::adapt_stop) != 0) envelope->adaptation.stop();
+  if ((rts.head.flags & flag::adapt_resume) != 0) envelope->adaptation.resume();
   envelope->muted = false;
   envelope->mispredictions = 0;
-  if ((rts.head.flags & flag::hazard_stop) != 0) take_back_offers(peer, rts.head.tag);
+  if ((rts.head.flags & flag::hazard_stop) != 0) {
+    take_back_offers(peer, rts.head.tag);
+    envelope->orphaned_rtrs = 0;  // the sender uses none, and counts none
+  }
   return !before && envelope->may_offer();
 }
 
 const char* Protocol::on_rtr_ack(Peer& peer, std::span<const std::byte> message) {
   const auto ack = load<RtrAckHeader>(message);
   ReceiveOp* op = receives_.find(ack.receive);
-  if (op == nullptr || !is_posted(op->state) || op->state == ReceiveState::queued)
-    return "an RTR-ACK for a receive without RTR";
+  const char* without = "an RTR-ACK for a receive without RTR";
+  if (op == nullptr) return without;
+  if (op->state == ReceiveState::ghost) {
+    if (op->peer != &peer || op->tag != ack.head.tag) return without;
+    if (ack.length_bytes > op->capacity_bytes) return "an RTR-ACK for more than the buffer holds";
+    return use_ghost(static_cast<Ghost&>(*op), peer, ack);
+  }
+  if (!is_posted(op->state) || op->state == ReceiveState::queued) return without;
   if (peer.comm->find_posted(peer, ack.head.tag) != op)
     return "an RTR-ACK for a receive that the message does not match";
   if (ack.length_bytes > op->capacity_bytes) return "an RTR-ACK for more than the buffer holds";
   peer.comm->unpost(*op);
-  if (ReceiveEnvelope* envelope = peer.receive_envelopes.find(ack.head.tag))
+  bool restarts = false;
+  if (ReceiveEnvelope* envelope = peer.receive_envelopes.find(ack.head.tag)) {
     envelope->mispredictions = 0;
+    restarts = envelope->adaptation.stopped;
+    (void)envelope->adaptation.used();
+  }
   set_matched(*op, peer, ack.head.tag, ack.length_bytes);
   op->data_done = op->data_done || (ack.head.flags & flag::data_done) != 0;
+  op->coming_bytes = ack.length_bytes;
+  const Handle handle = op->handle;
   advance(*op, ReceiveEvent::rtr_ack);
   check_all_here(*op);
+  if (const char* fault = take_early_fragments(handle)) return fault;
+  if (restarts) offer_waiting(peer, ack.head.tag, true);
   return nullptr;
 }
 
-const char* Protocol::on_revoke_ack(Peer& peer, std::span<const std::byte> message) {
-  const auto head = load<SequencedHeader>(message);
-  ReceiveEnvelope* envelope = peer.receive_envelopes.find(head.tag);
-  if (envelope == nullptr || envelope->revokes_out == 0)
-    return "a REVOKE-ACK that nobody waits for";
-  // While a REVOKE is out nothing is offered: every RTR that is out is older than the first REVOKE and void now.
-  --envelope->revokes_out;
-  ReceiveOp* next = nullptr;
-  for (ReceiveOp* op = peer.posted.find(head.tag); op != nullptr; op = next) {
-    next = peer.posted.find_after(*op);
-    if (op->state != ReceiveState::revoking) continue;
-    peer.comm->unpost(*op);
-    advance(*op, ReceiveEvent::revoked);
+/// The peer has freed the communicator: no RTR that is out will be used, and nothing is answered
+/// any more.
+void Protocol::on_stream_end(Peer& peer) {
+  peer.ended = true;
+  lay_ghosts(peer, any_tag);
+  std::vector<ReceiveOp*> open;
+  peer.posted.for_each([&open](ReceiveOp& op) {
+    if (op.state != ReceiveState::queued) open.push_back(&op);
+  });
+  for (ReceiveOp* op : open) {
+    if (op->state == ReceiveState::revoking) {
+      peer.comm->unpost(*op);
+      advance(*op, ReceiveEvent::revoked);
+    } else {
+      advance(*op, ReceiveEvent::take_back);
+    }
   }
-  take_back_offers(peer, head.tag);
-  offer_waiting(peer, head.tag, true);
-  return nullptr;
 }
 
 void Protocol::on_reverse(Peer& peer, std::span<const std::byte> message) {
@@ -187,28 +240,32 @@ void Protocol::on_reverse(Peer& peer, std::span<const std::byte> message) {
   }
 }
 
-const char* Protocol::on_targeted(std::span<const std::byte> message, const void* rail) {
-  rail_ = rail;
+const char* Protocol::on_sync_ack(std::span<const std::byte> message) {
+  if (is_stale(sends_, message)) return nullptr;
+  SendOp* op = sends_.find(load<TargetedHeader>(message).target);
+  if (op == nullptr || !op->awaiting_sync)
+    return "a SYNC-ACK for a send that does not wait for one";
+  finish(*op);
+  return nullptr;
+}
+
+const char* Protocol::on_targeted(std::span<const std::byte> message) {
   const auto head = load<TargetedHeader>(message);
   switch (kind_of(head.kind_version)) {
     case Kind::grant: return on_grant(message);
     case Kind::frag: return on_frag(message);
-    case Kind::done: return on_done(head);
-    case Kind::sync_ack: {
-      SendOp* op = sends_.find(head.target);
-      if (op == nullptr || !op->awaiting_sync)
-        return "a SYNC-ACK for a send that does not wait for one";
-      finish(*op);
-      return nullptr;
-    }
+    case Kind::done: return on_done(message);
+    case Kind::sync_ack: return on_sync_ack(message);
     case Kind::eager:
     case Kind::eager_sync:
     case Kind::rts:
     case Kind::rtr_ack:
     case Kind::revoke_ack:
+    case Kind::stream_end:
     case Kind::rtr:
     case Kind::rts_ack:
-    case Kind::revoke: break;
+    case Kind::revoke:
+    case Kind::era: break;
   }
   return "a kind of message that names no request";
 }
@@ -216,32 +273,43 @@ const char* Protocol::on_targeted(std::span<const std::byte> message, const void
 const char* Protocol::on_frag(std::span<const std::byte> message) {
   const auto frag = load<FragHeader>(message);
   const auto payload = message.subspan(sizeof frag);
+  if (is_stale(receives_, message)) return nullptr;
   ReceiveOp* op = receives_.find(frag.head.target);
   const char* nobody = "a fragment for a receive that does not wait for one";
   if (op == nullptr || !is_open(op->state)) return nobody;
-  const bool matched = !is_posted(op->state);
-  const std::uint64_t room_bytes = matched ? op->take_bytes() : op->capacity_bytes;
+  const bool matched = !is_posted(op->state) && op->state != ReceiveState::ghost;
+  if (matched) return take_fragment(*op, frag.offset_bytes, payload);
+  const std::uint64_t room_bytes = op->capacity_bytes;
   if (frag.offset_bytes > room_bytes || payload.size() > room_bytes - frag.offset_bytes)
     return "a fragment behind the end of the buffer";
-  if (payload.size() > room_bytes - op->arrived_bytes)
-    return "more fragments than the message has bytes";
+  if (!op->names_memory) {
+    const bool kept =
+        early_fragments_.put(frag.head.target, frag.offset_bytes, payload, room_bytes);
+    return kept ? nullptr : too_many_fragments;
+  }
+  if (payload.size() > room_bytes - op->arrived_bytes) return too_many_fragments;
   host_.deliver(*op, frag.offset_bytes, payload);
   op->arrived_bytes += payload.size();
-  if (matched) check_all_here(*op);
   return nullptr;
 }
 
-const char* Protocol::on_done(const TargetedHeader& head) {
+const char* Protocol::on_done(std::span<const std::byte> message) {
+  const auto head = load<TargetedHeader>(message);
   if ((head.flags & flag::to_receiver) == 0) {
+    if (is_stale(sends_, message)) return nullptr;
     SendOp* op = sends_.find(head.target);
     if (op == nullptr || op->state != SendState::waiting)
       return "a DONE for a send that does not wait for one";
+    note_just_missed(*op, head.flags);
     advance(*op, SendEvent::done);
     return nullptr;
   }
+  if (is_stale(receives_, message)) return nullptr;
   ReceiveOp* op = receives_.find(head.target);
-  if (op == nullptr || !is_open(op->state))
+  if (op == nullptr || !is_open(op->state) || is_ghost(op->state))
     return "a DONE for a receive that does not wait for one";
+  // A striped transfer ends with one DONE by each rail, ordered after the rail's own share.
+  if (++op->done_parts < head.parts) return nullptr;
   op->data_done = true;
   if (!is_posted(op->state)) check_all_here(*op);
   return nullptr;

@@ -1,4 +1,6 @@
-// Message handlers in four situations: past, in order, duplicate, future; and messages that cannot be.
+// Message handlers in four situations: past, in order, duplicate, future; and messages that cannot
+// be.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <cstring>
 #include <vector>
 
@@ -21,22 +23,20 @@ Bytes bytes_of(const Header& header, std::string_view payload = {}) {
 
 /// Process 0 of two; the test plays process 1.
 struct Side final : Host {
-  explicit Side(HazardPolicy policy = HazardPolicy::envelope_sequence,
-                std::uint16_t incarnation = 0)
-      : protocol(config_for(policy), *this, counters), comm(7, 0, 2, incarnation) {
-    comm.watch_every_eager = protocol.watches_every_eager();
-  }
+  explicit Side(HazardPolicy policy = HazardPolicy::envelope_sequence, bool world = true)
+      : protocol(config_for(policy), *this, counters),
+        comm(protocol.add_communicator({7, 0, 2, world, true})) {}
 
   void deliver(ReceiveOp&, std::uint64_t, std::span<const std::byte> payload) override {
     delivered.emplace_back(reinterpret_cast<const char*>(payload.data()), payload.size());
   }
-  const char* sequenced(const Bytes& message) {
-    REQUIRE(find_fault(message) == nullptr);
-    return protocol.on_sequenced(comm, message);
+  std::uint64_t process_of(const Communicator&, std::int32_t rank) override {
+    return static_cast<std::uint64_t>(rank);
   }
-  const char* targeted(const Bytes& message) {
+  bool is_ending() const override { return ending; }
+  const char* arrives(const Bytes& message) {
     REQUIRE(find_fault(message) == nullptr);
-    return protocol.on_targeted(message);
+    return protocol.on_message(message);
   }
   void post(ReceiveOp& op, std::uint64_t capacity_bytes, bool speculate) {
     op.source = 1;
@@ -61,8 +61,9 @@ struct Side final : Host {
 
   Counters counters;
   Protocol protocol;
-  Communicator comm;
+  Communicator& comm;
   std::vector<std::string> delivered;
+  bool ending = false;
 };
 
 SequencedHeader head(Kind kind, std::uint16_t sequence, std::uint16_t incarnation = 0) {
@@ -98,25 +99,48 @@ constexpr const char* seen = "a sequence number that has been seen already";
 
 TEST_CASE("Forward stream: in order, past and duplicate") {
   Side side;
-  CHECK(side.sequenced(eager(0)) == nullptr);
+  CHECK(side.arrives(eager(0)) == nullptr);
   CHECK(side.unexpected() == 1);
-  CHECK(side.sequenced(eager(0)) == std::string(seen));
-  CHECK(side.sequenced(rts(1)) == nullptr);
-  CHECK(side.sequenced(rts(1)) == std::string(seen));
-  CHECK(side.sequenced(eager(0)) == std::string(seen));
-  CHECK(side.sequenced(eager(0xffff)) == std::string(seen));
+  CHECK(side.arrives(eager(0)) == std::string(seen));
+  CHECK(side.arrives(rts(1)) == nullptr);
+  CHECK(side.arrives(rts(1)) == std::string(seen));
+  CHECK(side.arrives(eager(0)) == std::string(seen));
+  CHECK(side.arrives(eager(0xffff)) == std::string(seen));
   CHECK(side.unexpected() == 2);
+}
+
+TEST_CASE("Receives that cannot gain are counted by their reason", "[P1.13]") {
+  struct Row {
+    bool late;
+    std::int32_t source, tag;
+    std::uint64_t late_receives, wildcard_receives;
+  };
+  for (const Row& row :
+       {Row{true, 1, 5, 1, 0}, Row{true, any_source, 5, 1, 0}, Row{false, any_source, 5, 0, 1},
+        Row{false, 1, any_tag, 0, 1}, Row{false, 1, 5, 0, 0}}) {
+    CAPTURE(row.late, row.source, row.tag);
+    Side side;
+    ReceiveOp op;
+    op.source = row.source;
+    op.tag = row.tag;
+    op.capacity_bytes = 1000;
+    if (row.late) CHECK(side.arrives(rts(0)) == nullptr);
+    REQUIRE(side.protocol.post_receive(side.comm, op) == nullptr);
+    if (!row.late) CHECK(side.arrives(rts(0)) == nullptr);
+    CHECK(side.counters.late_receives == row.late_receives);
+    CHECK(side.counters.wildcard_receives == row.wildcard_receives);
+  }
 }
 
 TEST_CASE("Forward stream: what comes too early waits for its turn, duplicates of it are refused") {
   Side side;
-  CHECK(side.sequenced(eager(2, "third")) == nullptr);
-  CHECK(side.sequenced(rts(1)) == nullptr);
-  CHECK(side.sequenced(eager(2, "third")) == std::string(seen));
+  CHECK(side.arrives(eager(2, "third")) == nullptr);
+  CHECK(side.arrives(rts(1)) == nullptr);
+  CHECK(side.arrives(eager(2, "third")) == std::string(seen));
   CHECK(side.unexpected() == 0);
   ReceiveOp first;
   side.post(first, 10, false);
-  CHECK(side.sequenced(eager(0, "first")) == nullptr);
+  CHECK(side.arrives(eager(0, "first")) == nullptr);
   CHECK(side.delivered == std::vector<std::string>{"first"});
   CHECK(side.unexpected() == 2);
   CHECK(side.comm.find_unexpected(1, 5)->kind == Kind::rts);
@@ -130,17 +154,17 @@ TEST_CASE(
   ReceiveOp op;
   side.post(op, 10, false);
   ReceiveOp* matched = nullptr;
-  CHECK_FALSE(side.protocol.try_match_eager(side.comm, head(Kind::eager, 1), 1, matched));
+  CHECK_FALSE(side.protocol.try_match_eager(head(Kind::eager, 1), 1, matched));
   CHECK(matched == nullptr);
-  REQUIRE(side.protocol.try_match_eager(side.comm, head(Kind::eager, 0), 1, matched));
+  REQUIRE(side.protocol.try_match_eager(head(Kind::eager, 0), 1, matched));
   CHECK(matched == &op);
-  CHECK_FALSE(side.protocol.try_match_eager(side.comm, head(Kind::eager, 1), 1,
+  CHECK_FALSE(side.protocol.try_match_eager(head(Kind::eager, 1), 1,
                                             matched));  // nothing is posted
   ReceiveOp next;
   side.post(next, 10, false);
-  CHECK(side.sequenced(eager(2)) == nullptr);  // stashed
-  CHECK_FALSE(side.protocol.try_match_eager(side.comm, head(Kind::eager, 1), 1, matched));
-  CHECK(side.sequenced(eager(1)) == nullptr);
+  CHECK(side.arrives(eager(2)) == nullptr);  // stashed
+  CHECK_FALSE(side.protocol.try_match_eager(head(Kind::eager, 1), 1, matched));
+  CHECK(side.arrives(eager(1)) == nullptr);
   CHECK(side.delivered.size() == 1);
   CHECK(side.unexpected() == 1);
 }
@@ -150,9 +174,9 @@ TEST_CASE("Streams wrap at 2^16 and go on") {
   for (std::uint32_t i = 0; i < 70000; ++i) {
     ReceiveOp op;
     side.post(op, 10, false);
-    REQUIRE(side.sequenced(eager(static_cast<std::uint16_t>(i))) == nullptr);
+    REQUIRE(side.arrives(eager(static_cast<std::uint16_t>(i))) == nullptr);
     side.taken();
-    REQUIRE(side.sequenced(rtr(static_cast<std::uint16_t>(i), 1U << 20U)) == nullptr);
+    REQUIRE(side.arrives(rtr(static_cast<std::uint16_t>(i), 1U << 20U)) == nullptr);
   }
   CHECK(side.unexpected() == 0);
   CHECK(side.counters.rtr_stale == 70000);
@@ -161,17 +185,18 @@ TEST_CASE("Streams wrap at 2^16 and go on") {
 TEST_CASE("Reverse stream: in order, past, duplicate and future") {
   Side side;
   Peer& peer = side.comm.peer(1);
-  CHECK(side.sequenced(rtr(1, 0, 1)) == nullptr);
+  CHECK(side.arrives(rtr(1, 0, 1)) == nullptr);
   CHECK(peer.kept_rtrs == 0);
-  CHECK(side.sequenced(rtr(1, 0, 1)) == std::string(seen));
-  CHECK(side.sequenced(rtr(0, 0, 0)) == nullptr);
+  CHECK(side.arrives(rtr(1, 0, 1)) == std::string(seen));
+  CHECK(side.arrives(rtr(0, 0, 0)) == nullptr);
   CHECK(peer.kept_rtrs == 2);
-  CHECK(side.sequenced(rtr(0, 0, 0)) == std::string(seen));
-  CHECK(side.sequenced(bytes_of(RevokeHeader{head(Kind::revoke, 2)})) == nullptr);
+  CHECK(side.arrives(rtr(0, 0, 0)) == std::string(seen));
+  CHECK(side.arrives(bytes_of(RevokeHeader{head(Kind::revoke, 2)})) == nullptr);
   CHECK(peer.kept_rtrs == 0);
   const auto actions = side.taken();
   REQUIRE(actions.size() == 1);
-  CHECK(load<SequencedHeader>(actions[0].header).kind_version == kind_version(Kind::revoke_ack));
+  CHECK(load<SequencedHeader>(actions[0].message.header).kind_version ==
+        kind_version(Kind::revoke_ack));
 }
 
 TEST_CASE(
@@ -179,32 +204,51 @@ TEST_CASE(
     "(P1.8)") {
   Side side;
   Peer& peer = side.comm.peer(1);
-  (void)side.protocol.eager_sequence(peer, 5);  // message 0 of the envelope
-  (void)side.protocol.eager_sequence(peer, 6);  // of another one
-  CHECK(side.sequenced(rtr(0, 0, 0)) == nullptr);
-  CHECK(side.counters.rtr_stale == 1);
-  CHECK(side.sequenced(rtr(1, 0, 1)) == nullptr);
+  CHECK(side.arrives(rtr(0, 0, 5)) == nullptr);  // from now on it is remembered what is sent
   CHECK(peer.kept_rtrs == 1);
-  for (std::uint32_t i = 0; i < history_messages; ++i) (void)side.protocol.eager_sequence(peer, 6);
-  CHECK(side.sequenced(rtr(2, 0, 2)) == nullptr);  // counted from further back than is remembered
+  (void)side.protocol.eager_header(peer, 5);  // message 0 of the envelope
+  (void)side.protocol.eager_header(peer, 6);  // of another one
+  CHECK(side.arrives(rtr(1, 0, 0)) == nullptr);
+  CHECK(side.counters.rtr_stale == 1);
+  CHECK(side.arrives(rtr(2, 0, 1)) == nullptr);
+  CHECK(peer.kept_rtrs == 2);
+  for (std::uint32_t i = 0; i < history_messages; ++i) (void)side.protocol.eager_header(peer, 6);
+  CHECK(side.arrives(rtr(3, 0, 2)) == nullptr);  // counted from further back than is remembered
   CHECK(side.counters.rtr_stale == 2);
 }
 
-TEST_CASE(
-    "A message of a freed communicator's reverse stream is dropped, one of the forward stream "
-    "teaches the incarnation") {
-  Side side(HazardPolicy::envelope_sequence, 3);
-  CHECK(side.sequenced(rtr(0)) == nullptr);  // incarnation 0
-  CHECK(side.counters.rtr_stale == 1);
+TEST_CASE("No RTR goes out before the first message of its peer's stream has come") {
+  Side side(HazardPolicy::envelope_sequence, false);
+  CHECK(side.arrives(rtr(0)) == nullptr);  // names another incarnation than this process's
+  CHECK(side.counters.stale_dropped == 1);
   ReceiveOp op;
   side.post(op, 100, true);
-  CHECK(side.taken().empty());  // no RTR before the peer's incarnation is known
-  CHECK(side.sequenced(bytes_of(head(Kind::eager, 0, 9), "x")) == nullptr);
+  CHECK(side.taken().empty());
+  const EraPrefix prefix{kind_version(Kind::era), 0, 0, 3, 1};
+  Bytes first = bytes_of(prefix);
+  const Bytes message = bytes_of(head(Kind::eager, 0, 9), "x");
+  first.insert(first.end(), message.begin(), message.end());
+  CHECK(side.arrives(first) == nullptr);
   ReceiveOp next;
   side.post(next, 100, true);
   const auto actions = side.taken();
   REQUIRE(actions.size() == 2);  // the first receive is complete, the second sends its RTR
-  CHECK(load<SequencedHeader>(actions[1].header).incarnation == 9);
+  CHECK(load<SequencedHeader>(actions[1].message.header).incarnation == 9);
+}
+
+TEST_CASE("A targeted message for a request that has ended is dropped, and counted") {
+  Side side;
+  ReceiveOp op;
+  side.post(op, 8, true);
+  const Handle handle = op.handle;
+  CHECK(side.arrives(eager(0)) == nullptr);
+  side.taken();
+  CHECK(side.arrives(done_for(handle, true)) == nullptr);
+  CHECK(side.arrives(bytes_of(FragHeader{{kind_version(Kind::frag), 0, 0, 0, handle}, 0}, "x")) ==
+        nullptr);
+  CHECK(side.counters.stale_dropped == 2);
+  CHECK(side.taken().empty());
+  CHECK(side.delivered.size() == 1);
 }
 
 TEST_CASE("Messages that cannot be are refused and change nothing") {
@@ -212,23 +256,23 @@ TEST_CASE("Messages that cannot be are refused and change nothing") {
     Side side(policy);
     ReceiveOp queued;
     side.post(queued, 10, false);
-    CHECK(side.targeted(done_for(5, false)) != nullptr);
-    CHECK(side.targeted(done_for(5, true)) != nullptr);
-    CHECK(side.targeted(bytes_of(TargetedHeader{kind_version(Kind::sync_ack), 0, 0, 0, 77})) !=
+    CHECK(side.arrives(done_for(5, false)) != nullptr);
+    CHECK(side.arrives(done_for(5, true)) != nullptr);
+    CHECK(side.arrives(bytes_of(TargetedHeader{kind_version(Kind::sync_ack), 0, 0, 0, 77})) !=
           nullptr);
-    CHECK(side.targeted(bytes_of(FragHeader{{kind_version(Kind::frag), 0, 0, 0, 77}, 0}, "data")) !=
+    CHECK(side.arrives(bytes_of(FragHeader{{kind_version(Kind::frag), 0, 0, 0, 77}, 0}, "data")) !=
           nullptr);
     GrantHeader grant{};
     grant.head = {kind_version(Kind::grant), 0, 0, 0, 77};
     grant.receive = 1;
     grant.length_bytes = 1;
-    CHECK(side.targeted(bytes_of(grant)) != nullptr);
+    CHECK(side.arrives(bytes_of(grant)) != nullptr);
     SequencedHeader far = head(Kind::eager, 0);
     far.source = 2;
-    CHECK(side.sequenced(bytes_of(far, "x")) ==
+    CHECK(side.arrives(bytes_of(far, "x")) ==
           std::string("a source rank outside the communicator"));
-    CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 5, 77})) != nullptr);
-    CHECK(side.sequenced(bytes_of(RevokeHeader{head(Kind::revoke_ack, 1)})) != nullptr);
+    CHECK(side.arrives(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 5, 77})) != nullptr);
+    CHECK(side.arrives(bytes_of(RevokeHeader{head(Kind::revoke_ack, 1)})) != nullptr);
     CHECK(side.comm.posted_count == 1);
     CHECK(side.delivered.empty());
     CHECK(side.taken().empty());
@@ -250,14 +294,14 @@ TEST_CASE("A GRANT must fit its send (P1.2)") {
   grant.receive = 1;
   for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{101}, ~std::uint64_t{0}}) {
     grant.length_bytes = length;
-    CHECK(side.targeted(bytes_of(grant)) != nullptr);
+    CHECK(side.arrives(bytes_of(grant)) != nullptr);
     CHECK(op.state == SendState::waiting);
   }
   grant.length_bytes = 100;
-  CHECK(side.targeted(bytes_of(grant)) == nullptr);
+  CHECK(side.arrives(bytes_of(grant)) == nullptr);
   CHECK(op.state == SendState::writing);
-  CHECK(side.targeted(bytes_of(grant)) != nullptr);  // duplicate
-  CHECK(side.targeted(done_for(op.handle, false)) != nullptr);
+  CHECK(side.arrives(bytes_of(grant)) != nullptr);  // duplicate
+  CHECK(side.arrives(done_for(op.handle, false)) != nullptr);
   side.protocol.write_done(op);
   CHECK(side.protocol.open_handles() == 0);
 }
@@ -270,7 +314,7 @@ TEST_CASE("A fragment must fit its receive, and comes before or after the RTR-AC
   REQUIRE(actions.size() == 1);
   const Handle receive = op.handle;
   const auto frag = [&](std::uint64_t offset, std::string_view data) {
-    return side.targeted(
+    return side.arrives(
         bytes_of(FragHeader{{kind_version(Kind::frag), 0, 0, 0, receive}, offset}, data));
   };
   CHECK(frag(9, "x") != nullptr);
@@ -279,16 +323,17 @@ TEST_CASE("A fragment must fit its receive, and comes before or after the RTR-AC
   CHECK(frag(~std::uint64_t{0}, "12345") != nullptr);
   CHECK(side.delivered.empty());
   CHECK(frag(0, "1234") == nullptr);
-  CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 9, receive})) !=
+  CHECK(side.arrives(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 9, receive})) !=
         nullptr);  // more than was offered
   CHECK(op.state == ReceiveState::offered);
-  CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 1), 6, receive})) == nullptr);
+  CHECK(side.arrives(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 1), 6, receive})) == nullptr);
   CHECK(op.state == ReceiveState::incoming);
   CHECK(frag(4, "567") != nullptr);  // behind the message's end
   CHECK(frag(4, "56") == nullptr);
   CHECK(op.state == ReceiveState::idle);
   CHECK(side.protocol.open_handles() == 0);
-  CHECK(frag(0, "1") != nullptr);  // the handle is stale
+  CHECK(frag(0, "1") == nullptr);  // the handle is stale
+  CHECK(side.counters.stale_dropped == 1);
 }
 
 TEST_CASE("An RTR-ACK is for the receive that its place in the stream matches (P1.6)") {
@@ -297,14 +342,14 @@ TEST_CASE("An RTR-ACK is for the receive that its place in the stream matches (P
   ReceiveOp second;
   side.post(first, 8, true);
   side.post(second, 8, true);
-  CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 8, second.handle})) ==
+  CHECK(side.arrives(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 8, second.handle})) ==
         std::string("an RTR-ACK for a receive that the message does not match"));
-  CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 1), 8, first.handle})) == nullptr);
-  CHECK(side.targeted(done_for(first.handle, true)) == nullptr);
+  CHECK(side.arrives(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 1), 8, first.handle})) == nullptr);
+  CHECK(side.arrives(done_for(first.handle, true)) == nullptr);
   CHECK(first.state == ReceiveState::idle);
   side.protocol.cancel(side.comm, second);
   CHECK(second.state == ReceiveState::revoking);
-  CHECK(side.sequenced(bytes_of(RevokeHeader{head(Kind::revoke_ack, 2)})) == nullptr);
+  CHECK(side.arrives(bytes_of(RevokeHeader{head(Kind::revoke_ack, 2)})) == nullptr);
   CHECK(second.state == ReceiveState::idle);
 }
 
@@ -312,8 +357,23 @@ TEST_CASE("DONE overtakes the RTR-ACK (P1.3)") {
   Side side;
   ReceiveOp op;
   side.post(op, 8, true);
-  CHECK(side.targeted(done_for(op.handle, true)) == nullptr);
+  CHECK(side.arrives(done_for(op.handle, true)) == nullptr);
   CHECK(op.state == ReceiveState::offered);
-  CHECK(side.sequenced(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 8, op.handle})) == nullptr);
+  CHECK(side.arrives(bytes_of(RtrAckHeader{head(Kind::rtr_ack, 0), 8, op.handle})) == nullptr);
   CHECK(op.state == ReceiveState::idle);
+}
+
+TEST_CASE("A process that ends answers a REVOKE only where somebody waits (P1.7)") {
+  for (const bool ending : {false, true}) {
+    for (const bool waits : {false, true}) {
+      Side side;
+      side.ending = ending;
+      RevokeHeader revoke{head(Kind::revoke, 0)};
+      if (!waits) revoke.head.flags = flag::nobody_waits;
+      CHECK(side.arrives(bytes_of(revoke)) == nullptr);
+      const std::vector<Action> actions = side.taken();
+      CHECK(actions.size() == (ending && !waits ? 0 : 1));
+      for (const Action& action : actions) CHECK(action.message.kind() == Kind::revoke_ack);
+    }
+  }
 }

@@ -1,4 +1,5 @@
 // The receiver's half of the protocol: posting, matching, RTRs, cancelling.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cassert>
 
@@ -22,10 +23,13 @@ Arrived* Protocol::post_receive(Communicator& comm, ReceiveOp& op) {
   op.length_bytes = 0;
   op.arrived_bytes = 0;
   op.data_done = false;
+  op.done_parts = 0;
   if (Arrived* message = comm.find_unexpected(op.source, op.tag)) {
+    op.found_by_look = just_missed(op, *message);
     take(*message);
     return receive_taken(*message, op);
   }
+  op.found_by_look = false;
   comm.post(op);
   op.state = ReceiveState::queued;
   counters_.posted_queue_max = std::max(counters_.posted_queue_max, comm.posted_count);
@@ -34,17 +38,33 @@ Arrived* Protocol::post_receive(Communicator& comm, ReceiveOp& op) {
   return nullptr;
 }
 
+/// Would an RTR for this receive have crossed the RTS that it finds? Its sender may wait a little
+/// for the next one (P1.14).
+bool Protocol::just_missed(const ReceiveOp& op, const Arrived& message) const noexcept {
+  if (!op.speculate || !config_.speculation || message.kind != Kind::rts ||
+      op.source == any_source || op.tag == any_tag || !message.peer->speculates)
+    return false;
+  const ReceiveEnvelope* envelope = message.peer->receive_envelopes.find(message.tag);
+  if (envelope != nullptr && !envelope->may_offer()) return false;
+  const std::uint64_t now_ns = message.arrived_ns == 0 ? 0 : host_.now_ns();
+  return op.found_by_look ||
+         (now_ns != 0 && now_ns - message.arrived_ns <= config_.patience.wait_max_ns);
+}
+
 Arrived* Protocol::receive_taken(Arrived& message, ReceiveOp& op) {
   op.arrived_bytes = 0;
   op.data_done = false;
+  op.done_parts = 0;
+  if (message.kind == Kind::rtr_ack) return receive_collected(message, op);
   if (message.kind == Kind::rts) {
+    ++counters_.late_receives;
     match_rts(op, message);
     Arrived::destroy(&message);
     return nullptr;
   }
   set_matched(op, *message.peer, message.tag, message.length_bytes);
   if (message.kind == Kind::eager_sync)
-    emit_targeted(*message.peer, Kind::sync_ack, 0, message.send);
+    emit_targeted(*message.peer, Kind::sync_ack, 0, message.send).receive = &op;
   return &message;
 }
 
@@ -54,7 +74,7 @@ Arrived* Protocol::probe(Communicator& comm, std::int32_t source, std::int32_t t
 
 void Protocol::take(Arrived& message) {
   message.peer->comm->take(message);
-  if (message.kind == Kind::rts) acknowledge_match(message, false);
+  if (message.kind == Kind::rts) acknowledge_match(message, message.answered);
 }
 
 void Protocol::set_matched(ReceiveOp& op, Peer& peer, std::int32_t tag,
@@ -72,8 +92,12 @@ void Protocol::match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag,
   if (rtr_is_out(op.state)) [[unlikely]]
     note_misprediction(peer, tag);
   if (op.handle != 0) [[unlikely]] {
-    receives_.remove(op.handle);
-    op.handle = 0;
+    if (rtr_outlives(op)) {
+      leave_ghost(op);
+    } else {
+      receives_.remove(op.handle);
+      op.handle = 0;
+    }
   }
   op.state = ReceiveState::idle;
   set_matched(op, peer, tag, length_bytes);
@@ -89,11 +113,14 @@ void Protocol::match_rts(ReceiveOp& op, Arrived& rts) {
     return;
   }
   if (op.handle == 0) op.handle = receives_.add(op);
+  op.coming_bytes = op.take_bytes();
   advance(op, ReceiveEvent::rts);
 }
 
 void Protocol::acknowledge_match(const Arrived& message, bool rtr_out) {
-  if (!config_.speculation || !hazard_->wants_rts_ack(message.flags, rtr_out)) return;
+  if (!config_.speculation || !message.peer->speculates ||
+      !hazard_->wants_rts_ack(message.flags, rtr_out))
+    return;
   RtsAckHeader ack{};
   ack.head = reverse_head(Kind::rts_ack, *message.peer, message.tag);
   ack.head.flags = message.flags & flag::hazard_stop;
@@ -105,6 +132,7 @@ void Protocol::acknowledge_match(const Arrived& message, bool rtr_out) {
 
 void Protocol::note_misprediction(Peer& peer, std::int32_t tag) {
   ReceiveEnvelope* envelope = peer.receive_envelopes.find(tag);
+  if (envelope != nullptr) envelope->adaptation.rts_came(true, true);  // a probe has failed
   if (envelope == nullptr || ++envelope->mispredictions < config_.mispredictions_max ||
       envelope->muted)
     return;
@@ -112,38 +140,47 @@ void Protocol::note_misprediction(Peer& peer, std::int32_t tag) {
   ++counters_.mutes;
 }
 
-// RTRs -----------------------------------------------------------------------------------------------------------------------
+// RTRs ----------------------------------------------------------------------------------
 
 bool Protocol::may_offer(const ReceiveOp& op, const ReceiveEnvelope& envelope) const noexcept {
-  return op.speculate && op.capacity_bytes >= config_.rtr_min_bytes && op.peer->incarnation_known &&
+  return op.speculate && op.capacity_bytes >= config_.rtr_min_bytes &&
+         op.peer->bound != unbound_incarnation && !op.peer->ended && op.peer->speculates &&
          envelope.may_offer();
 }
 
-/// Send an RTR for a queued receive of an exact envelope, unless one of the rules speaks against it (P1.7, P1.9, P1.11).
+/// Send an RTR for a queued receive of an exact envelope, unless one of the rules speaks against it
+/// (P1.7, P1.9, P1.11).
 void Protocol::try_offer(ReceiveOp& op) {
   Peer& peer = *op.peer;
   ReceiveEnvelope* envelope = peer.receive_envelopes.get(op.tag, config_.envelopes);
   if (envelope == nullptr || !may_offer(op, *envelope)) return;
-  // A receive for several envelopes may take the message first, wherever it stands in the queue before this one.
+  // A receive for several envelopes may take the message first, wherever it stands in the queue
+  // before this one.
   if (peer.comm->wildcard_matches(peer, op.tag)) return;
   ReceiveOp* before = peer.posted.find_before(op);
   if (before != nullptr && before->state != ReceiveState::offered) return;
   op.position = before == nullptr ? 0 : before->position + 1;
   const std::uint32_t index = op.position - peer.posted.find(op.tag)->position;
   if (index >= offers_max) return;
+  envelope->adaptation.offered();
   if (op.handle == 0) op.handle = receives_.add(op);
+  op.names_memory = true;
   advance(op, ReceiveEvent::offer);
 }
 
-/// The sender uses none of the envelope's RTRs any more: their receives are as if they had sent none.
+/// The sender uses none of the envelope's RTRs any more: their receives are as if they had sent
+/// none.
 void Protocol::take_back_offers(Peer& peer, std::int32_t tag) {
   for (ReceiveOp* op = peer.posted.find(tag); op != nullptr; op = peer.posted.find_after(*op)) {
     if (op->state == ReceiveState::offered) advance(*op, ReceiveEvent::take_back);
   }
+  if (ReceiveEnvelope* envelope = peer.receive_envelopes.find(tag))
+    envelope->adaptation.taken_back();
 }
 
-/// Send the RTRs that receives of this envelope could not send when they were posted. A program that always has a receive posted would
-/// otherwise never speculate again after one stop, because the first receive without RTR holds all later ones back.
+/// Send the RTRs that receives of this envelope could not send when they were posted. A program
+/// that always has a receive posted would otherwise never speculate again after one stop, because
+/// the first receive without RTR holds all later ones back.
 ///
 /// @param restarts  false: only look at the first receive, which a wildcard may have held back
 void Protocol::offer_waiting(Peer& peer, std::int32_t tag, bool restarts) {
@@ -155,13 +192,7 @@ void Protocol::offer_waiting(Peer& peer, std::int32_t tag, bool restarts) {
   }
 }
 
-void Protocol::cancel(Communicator& comm, ReceiveOp& op) {
-  if (op.state != ReceiveState::queued && op.state != ReceiveState::offered) return;
-  if (op.state == ReceiveState::queued) comm.unpost(op);
-  advance(op, ReceiveEvent::cancel);
-}
-
-// The machine ----------------------------------------------------------------------------------------------------------------
+// The machine ---------------------------------------------------------------------------
 
 void Protocol::advance(ReceiveOp& op, ReceiveEvent event) {
   const ReceiveStep next = step(op.state, event);
@@ -189,28 +220,37 @@ void Protocol::perform(ReceiveOp& op, ReceiveAction action) {
     case ReceiveAction::start_read: emit(Action::Kind::read).receive = &op; break;
     case ReceiveAction::send_grant: {
       GrantHeader grant{};
-      grant.head = {kind_version(Kind::grant), 0, 0, 0, op.send};
+      grant.head = {kind_version(Kind::grant),
+                    op.found_by_look ? flag::just_missed : std::uint8_t{0}, 0, 0, op.send};
       grant.receive = op.handle;
       grant.length_bytes = op.take_bytes();
       emit_control(*op.peer, grant).receive = &op;
       break;
     }
     case ReceiveAction::send_done:
-      emit_control(*op.peer, done_behind(op));
+      emit_control(*op.peer, done_behind(op)).receive = &op;
       finish(op, Action::Kind::complete_receive);
       break;
-    case ReceiveAction::send_revoke: {
-      // The envelope may have been forgotten since its RTR went out. What is asked back must be remembered, so it always finds room.
-      ++op.peer->receive_envelopes.get(op.tag, {.envelopes_max = SIZE_MAX})->revokes_out;
-      ++counters_.revoke_sent;
-      counters_.extra_control_bytes += sizeof(RevokeHeader);
-      emit_control(*op.peer, RevokeHeader{reverse_head(Kind::revoke, *op.peer, op.tag)});
+    case ReceiveAction::send_revoke: send_revoke(op, 0); break;
+    case ReceiveAction::revoke_and_cancel:
+      send_revoke(op, flag::nobody_waits);
+      finish(op, Action::Kind::complete_cancelled);
       break;
-    }
     case ReceiveAction::complete: finish(op, Action::Kind::complete_receive); break;
     case ReceiveAction::complete_cancelled: finish(op, Action::Kind::complete_cancelled); break;
     case ReceiveAction::break_off: emit(Action::Kind::break_off).receive = &op; break;
   }
+}
+
+void Protocol::send_revoke(const ReceiveOp& op, std::uint8_t flags) {
+  // The envelope may have been forgotten since its RTR went out. What is asked back must be
+  // remembered, so it always finds room.
+  ++op.peer->receive_envelopes.get(op.tag, unbounded_envelopes)->revokes_out;
+  ++counters_.revoke_sent;
+  counters_.extra_control_bytes += sizeof(RevokeHeader);
+  RevokeHeader revoke{reverse_head(Kind::revoke, *op.peer, op.tag)};
+  revoke.head.flags = flags;
+  emit_control(*op.peer, revoke);
 }
 
 void Protocol::finish(ReceiveOp& op, Action::Kind how) {
@@ -221,7 +261,7 @@ void Protocol::finish(ReceiveOp& op, Action::Kind how) {
 }
 
 void Protocol::check_all_here(ReceiveOp& op) {
-  if (op.data_done || op.arrived_bytes >= op.take_bytes()) advance(op, ReceiveEvent::all_here);
+  if (op.data_done || op.arrived_bytes >= op.coming_bytes) advance(op, ReceiveEvent::all_here);
 }
 
 }  // namespace overlap::speculative

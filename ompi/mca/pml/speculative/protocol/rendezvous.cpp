@@ -1,4 +1,5 @@
 // Transition tables of the rendezvous machines, one function per source state.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rendezvous.hpp"
 
 namespace overlap::speculative {
@@ -13,8 +14,11 @@ constexpr ReceiveStep to(ReceiveState next, ReceiveAction action) noexcept {
   return {next, action, true};
 }
 
-SendStep from_idle(SendEvent event) noexcept {
+/// What a send that nobody has heard of does.
+SendStep from_start(SendState now, SendEvent event) noexcept {
   switch (event) {
+    case SendEvent::defer:
+      return now == SendState::idle ? to(SendState::deferred, SendAction::none) : illegal(now);
     case SendEvent::no_rtr: return to(SendState::waiting, SendAction::send_rts);
     case SendEvent::rtr_memory: return to(SendState::unannounced, SendAction::start_write);
     case SendEvent::rtr_push: return to(SendState::pushing, SendAction::send_rtr_ack_and_push);
@@ -27,7 +31,7 @@ SendStep from_idle(SendEvent event) noexcept {
     case SendEvent::write_refused:
     case SendEvent::push_done: break;
   }
-  return illegal(SendState::idle);
+  return illegal(now);
 }
 
 SendStep from_waiting(SendEvent event) noexcept {
@@ -35,6 +39,7 @@ SendStep from_waiting(SendEvent event) noexcept {
     case SendEvent::done: return to(SendState::idle, SendAction::complete);
     case SendEvent::grant_memory: return to(SendState::writing, SendAction::start_write);
     case SendEvent::grant_push: return to(SendState::pushing, SendAction::start_push);
+    case SendEvent::defer:
     case SendEvent::no_rtr:
     case SendEvent::rtr_memory:
     case SendEvent::rtr_push:
@@ -53,6 +58,7 @@ SendStep from_unannounced(SendEvent event) noexcept {
     case SendEvent::write_chained: return to(SendState::chained, SendAction::send_rtr_ack);
     case SendEvent::write_done: return to(SendState::idle, SendAction::send_rtr_ack_done);
     case SendEvent::write_refused: return to(SendState::pushing, SendAction::send_rtr_ack_and_push);
+    case SendEvent::defer:
     case SendEvent::no_rtr:
     case SendEvent::rtr_memory:
     case SendEvent::rtr_push:
@@ -70,6 +76,7 @@ SendStep from_writing(SendEvent event) noexcept {
     case SendEvent::write_chained: return to(SendState::chained, SendAction::none);
     case SendEvent::write_done: return to(SendState::idle, SendAction::send_done);
     case SendEvent::write_refused: return to(SendState::pushing, SendAction::start_push);
+    case SendEvent::defer:
     case SendEvent::no_rtr:
     case SendEvent::rtr_memory:
     case SendEvent::rtr_push:
@@ -85,6 +92,7 @@ SendStep from_chained(SendEvent event) noexcept {
   switch (event) {
     case SendEvent::write_done: return to(SendState::idle, SendAction::complete);
     case SendEvent::write_refused: return to(SendState::chained, SendAction::break_off);
+    case SendEvent::defer:
     case SendEvent::no_rtr:
     case SendEvent::rtr_memory:
     case SendEvent::rtr_push:
@@ -101,6 +109,7 @@ SendStep from_chained(SendEvent event) noexcept {
 SendStep from_pushing(SendEvent event) noexcept {
   switch (event) {
     case SendEvent::push_done: return to(SendState::idle, SendAction::complete);
+    case SendEvent::defer:
     case SendEvent::no_rtr:
     case SendEvent::rtr_memory:
     case SendEvent::rtr_push:
@@ -115,7 +124,8 @@ SendStep from_pushing(SendEvent event) noexcept {
   return illegal(SendState::pushing);
 }
 
-/// What every unmatched receive does when a message reaches it; `false` when `event` is not an arrival.
+/// What every unmatched receive does when a message reaches it; `false` when `event` is not an
+/// arrival.
 bool arrival(ReceiveEvent event, ReceiveStep& step) noexcept {
   switch (event) {
     case ReceiveEvent::eager: step = to(ReceiveState::idle, ReceiveAction::complete); return true;
@@ -134,7 +144,11 @@ bool arrival(ReceiveEvent event, ReceiveStep& step) noexcept {
     case ReceiveEvent::read_refused:
     case ReceiveEvent::all_here:
     case ReceiveEvent::cancel:
-    case ReceiveEvent::revoked: return false;
+    case ReceiveEvent::revoked:
+    case ReceiveEvent::cancel_alone:
+    case ReceiveEvent::redirected:
+    case ReceiveEvent::collected:
+    case ReceiveEvent::haunt: return false;
   }
   return false;
 }
@@ -161,6 +175,16 @@ ReceiveStep unmatched(ReceiveState now, ReceiveEvent event) noexcept {
       event == ReceiveEvent::rtr_ack) {
     return to(ReceiveState::incoming, ReceiveAction::none);
   }
+  if (now == ReceiveState::offered && event == ReceiveEvent::cancel_alone)
+    return to(ReceiveState::idle, ReceiveAction::revoke_and_cancel);
+  if ((now == ReceiveState::queued || now == ReceiveState::offered) &&
+      event == ReceiveEvent::redirected) {
+    return to(ReceiveState::incoming, ReceiveAction::none);
+  }
+  if (now == ReceiveState::idle && event == ReceiveEvent::collected)
+    return to(ReceiveState::incoming, ReceiveAction::none);
+  if (now == ReceiveState::idle && event == ReceiveEvent::haunt)
+    return to(ReceiveState::ghost, ReceiveAction::none);
   return result;
 }
 
@@ -179,6 +203,16 @@ ReceiveStep from_chained(ReceiveEvent event) noexcept {
   return illegal(ReceiveState::chained);
 }
 
+ReceiveStep from_ghost(ReceiveState now, ReceiveEvent event) noexcept {
+  if (now == ReceiveState::ghost && event == ReceiveEvent::rtr_ack)
+    return to(ReceiveState::collecting, ReceiveAction::none);
+  if (now == ReceiveState::ghost && event == ReceiveEvent::revoked)
+    return to(ReceiveState::idle, ReceiveAction::none);
+  if (now == ReceiveState::collecting && event == ReceiveEvent::all_here)
+    return to(ReceiveState::idle, ReceiveAction::none);
+  return illegal(now);
+}
+
 ReceiveStep from_written(ReceiveState now, ReceiveEvent event) noexcept {
   if (event == ReceiveEvent::all_here) return to(ReceiveState::idle, ReceiveAction::complete);
   return illegal(now);
@@ -188,7 +222,8 @@ ReceiveStep from_written(ReceiveState now, ReceiveEvent event) noexcept {
 
 SendStep step(SendState now, SendEvent event) noexcept {
   switch (now) {
-    case SendState::idle: return from_idle(event);
+    case SendState::idle:
+    case SendState::deferred: return from_start(now, event);
     case SendState::waiting: return from_waiting(event);
     case SendState::unannounced: return from_unannounced(event);
     case SendState::writing: return from_writing(event);
@@ -208,6 +243,8 @@ ReceiveStep step(ReceiveState now, ReceiveEvent event) noexcept {
     case ReceiveState::chained: return from_chained(event);
     case ReceiveState::granted:
     case ReceiveState::incoming: return from_written(now, event);
+    case ReceiveState::ghost:
+    case ReceiveState::collecting: return from_ghost(now, event);
   }
   return illegal(now);
 }

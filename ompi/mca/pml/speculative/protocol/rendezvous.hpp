@@ -1,4 +1,5 @@
 // The two rendezvous machines: what a large send and a large receive do next (P1.2, P1.3, P1.10).
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@ namespace overlap::speculative {
 /// Where a rendezvous send stands.
 enum class SendState : std::uint8_t {
   idle,         ///< not started, or finished and reusable
+  deferred,     ///< an RTR is expected at any moment; nothing has gone out (P1.14)
   waiting,      ///< RTS is out; the receiver reads, or grants
   unannounced,  ///< an RTR was found and the write is being posted; RTR-ACK has not gone out
   writing,      ///< a write to the receiver's buffer is in flight
@@ -15,6 +17,7 @@ enum class SendState : std::uint8_t {
   pushing,      ///< fragments are being sent
 };
 enum class SendEvent : std::uint8_t {
+  defer,          ///< started, an RTR is worth a short wait
   no_rtr,         ///< started, nothing to write to
   rtr_memory,     ///< started, an RTR with an address is at hand
   rtr_push,       ///< started, an RTR without an address is at hand
@@ -37,7 +40,8 @@ enum class SendAction : std::uint8_t {
   start_push,
   send_done,  ///< tell the receiver that the write has ended, and complete
   complete,
-  break_off,  ///< DONE is behind a write that has failed: nobody can tell any more what the receiver has
+  break_off,  ///< DONE is behind a write that has failed: nobody can tell any more what the
+              ///< receiver has
 };
 struct SendStep {
   SendState next;
@@ -47,13 +51,19 @@ struct SendStep {
 
 /// Advance a rendezvous send.
 ///
-///   state        no_rtr   rtr_memory   rtr_push  done  grant_memory  grant_push  write_posted  write_chained  write_done  write_refused  push_done
-///   idle         waiting  unannounced  pushing   -     -             -           -             -              -           -              -
-///   waiting      -        -            -         idle  writing       pushing     -             -              -           -              -
-///   unannounced  -        -            -         -     -             -           writing       chained        idle        pushing        -
-///   writing      -        -            -         -     -             -           writing       chained        idle        pushing        -
-///   chained      -        -            -         -     -             -           -             -              idle        chained (*)    -
-///   pushing      -        -            -         -     -             -           -             -              -           -              idle
+///   state          idle         deferred     waiting  unannounced  writing  chained      pushing
+///   defer          deferred     -            -        -            -        -            -
+///   no_rtr         waiting      waiting      -        -            -        -            -
+///   rtr_memory     unannounced  unannounced  -        -            -        -            -
+///   rtr_push       pushing      pushing      -        -            -        -            -
+///   done           -            -            idle     -            -        -            -
+///   grant_memory   -            -            writing  -            -        -            -
+///   grant_push     -            -            pushing  -            -        -            -
+///   write_posted   -            -            -        writing      writing  -            -
+///   write_chained  -            -            -        chained      chained  -            -
+///   write_done     -            -            -        idle         idle     idle         -
+///   write_refused  -            -            -        pushing      pushing  chained (*)  -
+///   push_done      -            -            -        -            -        -            idle
 ///   (*) break_off: the job ends;  '-' is illegal and changes nothing
 /// @source  P1.2, P1.3; speculative-rendezvous-2009 section 3.2
 [[nodiscard]] SendStep step(SendState now, SendEvent event) noexcept;
@@ -68,6 +78,9 @@ enum class ReceiveState : std::uint8_t {
   chained,   ///< the same, and DONE is posted behind it
   granted,   ///< matched an RTS, GRANT is out, the sender writes or pushes
   incoming,  ///< matched an RTR-ACK, the sender writes or pushes
+  // Of a ghost, which stands for the RTR of a cancelled receive:
+  ghost,       ///< the sender may still use the RTR
+  collecting,  ///< it has, and its fragments go to memory of the library
 };
 enum class ReceiveEvent : std::uint8_t {
   post,          ///< no match was waiting
@@ -82,7 +95,11 @@ enum class ReceiveEvent : std::uint8_t {
   read_refused,  ///< the transport cannot read
   all_here,      ///< matched, and every byte is in the buffer
   cancel,
-  revoked,  ///< the sender has confirmed that it will not write
+  revoked,       ///< the sender has confirmed that it will not write
+  cancel_alone,  ///< its RTR names no memory: a ghost has taken it over
+  redirected,    ///< matched an RTR-ACK that names the RTR of a ghost
+  collected,     ///< matched a message whose fragments a ghost collects
+  haunt,         ///< a ghost takes an RTR over
 };
 enum class ReceiveAction : std::uint8_t {
   none,
@@ -91,6 +108,7 @@ enum class ReceiveAction : std::uint8_t {
   send_grant,
   send_done,  ///< tell the sender that the data has been read, and complete
   send_revoke,
+  revoke_and_cancel,  ///< send_revoke, and complete_cancelled: nothing can reach the buffer
   complete,
   complete_cancelled,
   break_off,  ///< as with sends
@@ -103,15 +121,26 @@ struct ReceiveStep {
 
 /// Advance a receive.
 ///
-///   state     post    offer    take_back  eager  rts      rts_nothing  rtr_ack   read_chained  read_done  read_refused  all_here  cancel    revoked
-///   idle      queued  -        -          idle   reading  idle         -         -             -          -             -         -         -
-///   queued    -       offered  -          idle   reading  idle         -         -             -          -             -         idle      -
-///   offered   -       -        queued     idle   reading  idle         incoming  -             -          -             -         revoking  -
-///   revoking  -       -        -          idle   reading  idle         incoming  -             -          -             -         -         idle
-///   reading   -       -        -          -      -        -            -         chained       idle       granted       -         -         -
-///   chained   -       -        -          -      -        -            -         -             idle       chained (*)   -         -         -
-///   granted   -       -        -          -      -        -            -         -             -          -             idle      -         -
-///   incoming  -       -        -          -      -        -            -         -             -          -             idle      -         -
+///   state         idle      queued    offered   revoking  reading  chained      granted  incoming
+///   post          queued    -         -         -         -        -            -        -
+///   offer         -         offered   -         -         -        -            -        -
+///   take_back     -         -         queued    -         -        -            -        -
+///   eager         idle      idle      idle      idle      -        -            -        -
+///   rts           reading   reading   reading   reading   -        -            -        -
+///   rts_nothing   idle      idle      idle      idle      -        -            -        -
+///   rtr_ack       -         -         incoming  incoming  -        -            -        -
+///   read_chained  -         -         -         -         chained  -            -        -
+///   read_done     -         -         -         -         idle     idle         -        -
+///   read_refused  -         -         -         -         granted  chained (*)  -        -
+///   all_here      -         -         -         -         -        -            idle     idle
+///   cancel        -         idle      revoking  -         -        -            -        -
+///   revoked       -         -         -         idle      -        -            -        -
+///   cancel_alone  -         -         idle      -         -        -            -        -
+///   redirected    -         incoming  incoming  -         -        -            -        -
+///   collected     incoming  -         -         -         -        -            -        -
+///
+///   A ghost: idle --haunt--> ghost --rtr_ack--> collecting --all_here--> idle
+///                              +--revoked--> idle
 ///   (*) break_off: the job ends;  '-' is illegal and changes nothing
 /// @source  P1.2, P1.3, P1.10; speculative-rendezvous-2009 section 3.2
 [[nodiscard]] ReceiveStep step(ReceiveState now, ReceiveEvent event) noexcept;
@@ -122,10 +151,15 @@ struct ReceiveStep {
          state == ReceiveState::revoking;
 }
 
+/// Is this no receive, but the RTR of one that has been cancelled?
+[[nodiscard]] constexpr bool is_ghost(ReceiveState state) noexcept {
+  return state == ReceiveState::ghost || state == ReceiveState::collecting;
+}
+
 /// Has the other side been told where such a receive's buffer is, so that data for it may come?
 [[nodiscard]] constexpr bool is_open(ReceiveState state) noexcept {
   return state == ReceiveState::offered || state == ReceiveState::revoking ||
-         state == ReceiveState::granted || state == ReceiveState::incoming;
+         state == ReceiveState::granted || state == ReceiveState::incoming || is_ghost(state);
 }
 
 }  // namespace overlap::speculative

@@ -1,7 +1,10 @@
 // Thresholds from measured costs.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "cost_model.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <utility>
 
 namespace overlap::ring {
 
@@ -16,6 +19,30 @@ std::uint32_t threshold_of(const Costs& costs, std::uint32_t speculation_pct) no
 }
 
 }  // namespace
+
+std::optional<MeasuredCosts> parse_costs(std::string_view text) noexcept {
+  MeasuredCosts costs;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  bool first = true;
+  for (std::uint32_t* number : {&costs.register_ns, &costs.register_page_ns, &costs.copy_ns,
+                                &costs.copy_kib_ns, &costs.lookup_ns}) {
+    if (!std::exchange(first, false) && (at == end || *at++ != ',')) return std::nullopt;
+    const auto read = std::from_chars(at, end, *number);
+    if (read.ec != std::errc()) return std::nullopt;
+    at = read.ptr;
+  }
+  return at == end ? std::optional(costs) : std::nullopt;
+}
+
+Costs costs_at(const MeasuredCosts& costs, std::uint32_t bytes) noexcept {
+  constexpr std::uint32_t page_bytes = 4096;
+  const auto pages_more = static_cast<std::uint32_t>((bytes - 1) / page_bytes);
+  return {
+      costs.register_ns + pages_more * costs.register_page_ns,
+      costs.copy_ns + static_cast<std::uint32_t>(std::uint64_t{bytes} * costs.copy_kib_ns / 1024),
+      costs.lookup_ns};
+}
 
 void CostModel::set(std::uint32_t bytes, Costs costs) noexcept {
   if (bytes < size_min_bytes) return;

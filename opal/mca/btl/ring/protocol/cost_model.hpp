@@ -1,9 +1,12 @@
 // After how many uses does it pay to register a buffer? (P3.3)
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace overlap::ring {
 
@@ -14,6 +17,24 @@ struct Costs {
   std::uint32_t lookup_ns;
 };
 
+/// Straight lines through what was measured.
+struct MeasuredCosts {
+  std::uint32_t register_ns = 0;       ///< one page
+  std::uint32_t register_page_ns = 0;  ///< each page more
+  std::uint32_t copy_ns = 0;           ///< to begin a copy
+  std::uint32_t copy_kib_ns = 0;
+  std::uint32_t lookup_ns = 0;  ///< of a buffer that is registered: table and cache
+
+  friend bool operator==(const MeasuredCosts&, const MeasuredCosts&) = default;
+};
+
+/// The five numbers in this order, with commas between them.
+/// @returns  nullopt for anything else
+[[nodiscard]] std::optional<MeasuredCosts> parse_costs(std::string_view text) noexcept;
+
+/// R, C and V of one size as the lines give them.
+[[nodiscard]] Costs costs_at(const MeasuredCosts& costs, std::uint32_t bytes) noexcept;
+
 /// Thresholds by size, ready to be looked up.
 /// @source  P3.3; frequent-buffer-eager-2010 section 3.2, inequality (3)
 class CostModel {
@@ -23,13 +44,15 @@ class CostModel {
 
   CostModel() noexcept { thresholds_.fill(never); }
 
-  /// Sizes between two powers of two have the threshold of the smaller one, sizes above the largest that of the largest.
+  /// Sizes between two powers of two have the threshold of the smaller one, sizes above the largest
+  /// that of the largest.
   /// @param bytes  a power of two; below size_min_bytes: ignored
   void set(std::uint32_t bytes, Costs costs) noexcept;
   /// Register at this part of the uses that pay for the registration, in the hope of more.
   void set_speculation(std::uint32_t percent) noexcept;
 
-  /// Uses before registering: ceil(R / (C - V) * percent / 100), at least 1; `never` below size_min_bytes and where C <= V.
+  /// Uses before registering: ceil(R / (C - V) * percent / 100), at least 1; `never` below
+  /// size_min_bytes and where C <= V.
   [[nodiscard]] std::uint32_t threshold(std::uint32_t bytes) const noexcept {
     return bytes < size_min_bytes
                ? never

@@ -1,4 +1,5 @@
 // Thresholds: the formula, its limits, and the sizes between.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "cost_model.hpp"
 
 #include "test/support/catch.hpp"
@@ -50,4 +51,15 @@ TEST_CASE(
       FAIL("threshold of " << bytes << " is " << model.threshold(bytes));
   }
   CHECK(model.threshold(UINT32_MAX) == 100);
+}
+
+TEST_CASE("CostModel: five numbers are five costs, anything else is none") {
+  CHECK(parse_costs("66000,140,8,26,62") == MeasuredCosts{66000, 140, 8, 26, 62});
+  CHECK(parse_costs("0,0,0,0,4294967295") == MeasuredCosts{0, 0, 0, 0, 4294967295U});
+  for (const char* text :
+       {"", "1", "1,2,3,4", "1,2,3,4,", "1,2,3,4,5,", "1,2,3,4,5,6", "1,2,3,4,5 ", " 1,2,3,4,5",
+        "1,,3,4,5", "-1,2,3,4,5", "1;2;3;4;5", "1,2,3,4,4294967296", "a,b,c,d,e"}) {
+    CAPTURE(text);
+    CHECK(parse_costs(text) == std::nullopt);
+  }
 }

@@ -1,9 +1,12 @@
-// What does the protocol cost for one message of 8 bytes, both sides together? Expected: below 15 ns, the copies included.
+// What does the protocol cost for one message of 8 bytes, both sides together? Expected: below 15
+// ns, the copies included.
 //
 //   message_bench [messages = 20000 per round]
 //
-// "wire" is only what has to be done without a protocol: the payload into a line and the line to the other side, which stands for the
-// adapter. The rest are whole messages: route, header, copy, seal; line to the other side; poll, peek, order, accept, advance, free.
+// "wire" is only what has to be done without a protocol: the payload into a line and the line to
+// the other side, which stands for the adapter. The rest are whole messages: route, header, copy,
+// seal; line to the other side; poll, peek, order, accept, advance, free.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -1,10 +1,13 @@
-// What does it cost to look at idle rings? Expected: at most 2 ns for each peer, 128 peers in 0.25 us (rdma-eager-2003, figure 23: 1.3 us).
+// What does it cost to look at idle rings? Expected: at most 2 ns for each peer, 128 peers in 0.25
+// us (rdma-eager-2003, figure 23: 1.3 us).
 //
 //   polling_bench [looks = 100000] [slots = 100] [slot_bytes = 2048] [stagger_lines = 0]
 //
-// Each ring's head stands at another slot, as after traffic: a look touches a line of its own. The three orders look at the head flags
-// from the set itself; "visit" is a set that does not know the rings and calls the visitor, which finds the ring and peeks. With
-// stagger_lines n ring i begins (i mod n) lines later: otherwise all flags meet in the few cache sets of their place in a page.
+// Each ring's head stands at another slot, as after traffic: a look touches a line of its own. The
+// three orders look at the head flags from the set itself; "visit" is a set that does not know the
+// rings and calls the visitor, which finds the ring and peeks. With stagger_lines n ring i begins
+// (i mod n) lines later: otherwise all flags meet in the few cache sets of their place in a page.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -1,4 +1,5 @@
 // Joining and leaving the polling set.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "polling_set.hpp"
 
 #include <algorithm>
@@ -102,6 +103,12 @@ void PollingSet::removed(std::uint32_t peer) noexcept {
 void PollingSet::refused(std::uint32_t peer) noexcept {
   if (peer >= peers_.size() || peers_[peer].state != State::asked) return;
   --asked_;
+  peers_[peer].state = State::refused;
+  peers_[peer].epoch = epoch_;
+}
+
+void PollingSet::declined(std::uint32_t peer) noexcept {
+  if (peer >= peers_.size() || peers_[peer].state != State::outside) return;
   peers_[peer].state = State::refused;
   peers_[peer].epoch = epoch_;
 }

@@ -1,4 +1,5 @@
 // Which peers send through rings, and in which order their rings are looked at (P2.6).
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,9 @@ enum class PollOrder : std::uint8_t {
   recent,      ///< the most recently active first
 };
 
-/// Chooses members and visits them. Numbers of peers are small and dense: the set keeps an index of 8 bytes for each up to the largest
-/// one seen. At most `capacity` peers are members, asked to join, or leaving; one that takes a leaving one's place comes on top.
+/// Chooses members and visits them. Numbers of peers are small and dense: the set keeps an index of
+/// 8 bytes for each up to the largest one seen. At most `capacity` peers are members, asked to
+/// join, or leaving; one that takes a leaving one's place comes on top.
 class PollingSet {
  public:
   static constexpr std::uint32_t none = UINT32_MAX;
@@ -36,8 +38,9 @@ class PollingSet {
     std::uint32_t remove =
         none;  ///< close its ring; removed() when that has ended, until then it is visited
   };
-  /// A message from this peer has arrived. A newcomer takes the place of the weakest member only with twice its traffic, and only one
-  /// change of that kind is under way at a time, so that two peers of equal traffic do not take turns.
+  /// A message from this peer has arrived. A newcomer takes the place of the weakest member only
+  /// with twice its traffic, and only one change of that kind is under way at a time, so that two
+  /// peers of equal traffic do not take turns.
   [[nodiscard]] Change on_message(std::uint32_t peer, Channel channel) noexcept {
     if (peer >= peers_.size() && !learn(peer)) return {};
     Peer& known = peers_[peer];
@@ -52,13 +55,17 @@ class PollingSet {
   }
 
   /// The ring of this peer is open.
-  /// @param ring  stays where it is until removed(); the set looks at its head itself and visits the peer only when something is there.
+  /// @param ring  stays where it is until removed(); the set looks at its head itself and visits
+  /// the peer only when something is there.
   ///   nullptr: the peer is visited each time
   void added(std::uint32_t peer, const ReceiveRing* ring = nullptr);
   /// The ring of this peer is gone. Legal from within for_each().
   void removed(std::uint32_t peer) noexcept;
   /// No ring could be opened for this peer: do not ask again before the next review.
   void refused(std::uint32_t peer) noexcept;
+
+  /// The same for a peer whose ring is gone because the peer has no use for it.
+  void declined(std::uint32_t peer) noexcept;
 
   [[nodiscard]] bool contains(std::uint32_t peer) const noexcept {
     return peer < peers_.size() &&
@@ -68,22 +75,21 @@ class PollingSet {
     return static_cast<std::uint32_t>(members_.size()) - holes_;
   }
 
-  /// Visit the members in the poll order; each once, but for changes made by `visit` itself, which may call anything here.
+  /// Visit the members in the poll order; each once, but for changes made by `visit` itself, which
+  /// may call anything here.
   /// @param visit  visit(peer) -> number of messages taken; must not throw
-  /// @param budget_messages  end the pass when so many have been taken; a circular set goes on from there the next time
   /// @returns  messages taken
   template <class Visit>
-  std::uint32_t for_each(Visit&& visit, std::uint32_t budget_messages = UINT32_MAX) {
+  std::uint32_t for_each(Visit&& visit) {
     const auto begin =
         order_ == PollOrder::circular && cursor_ < members_.size() ? cursor_ : std::size_t{0};
     if (order_ == PollOrder::circular) cursor_ = begin + 1;
-    std::uint32_t left = budget_messages;
     ++depth_;
-    if (scan(begin, members_.size(), visit, left) && begin != 0)
-      static_cast<void>(scan(0, begin, visit, left));
+    std::uint32_t taken = scan(begin, members_.size(), visit);
+    if (begin != 0) taken += scan(0, begin, visit);
     if (--depth_ == 0 && holes_ != 0) [[unlikely]]
       compact();
-    return budget_messages - left;
+    return taken;
   }
 
  private:
@@ -94,16 +100,17 @@ class PollingSet {
     State state = State::outside;
   };
   static_assert(sizeof(Peer) == 8);
-  /// Four to a line, so that a pass reads little besides the flags. Where no ring is known, head_address leads to a flag that is
-  /// always set; in a hole to one that never is.
+  /// Four to a line, so that a pass reads little besides the flags. Where no ring is known,
+  /// head_address leads to a flag that is always set; in a hole to one that never is.
   struct Member {
     const std::byte* const* head_address;
     std::uint32_t peer;
   };
 
-  /// @returns  false when the budget is used up
+  /// @returns  messages taken
   template <class Visit>
-  [[nodiscard]] bool scan(std::size_t begin, std::size_t end, Visit& visit, std::uint32_t& left) {
+  std::uint32_t scan(std::size_t begin, std::size_t end, Visit& visit) {
+    std::uint32_t all = 0;
     for (std::size_t i = begin; i < end && i < members_.size(); ++i) {
       const auto* const flag = reinterpret_cast<const std::uint8_t*>(*members_[i].head_address);
       if (__atomic_load_n(flag, __ATOMIC_RELAXED) == flag_value::empty) [[likely]]
@@ -112,13 +119,9 @@ class PollingSet {
       const std::uint32_t taken = visit(peer);
       if (taken == 0) continue;
       if (order_ == PollOrder::recent && i != 0) move_to_front(i, peer);
-      left -= taken < left ? taken : left;
-      if (left == 0) {
-        cursor_ = i + 1;
-        return false;
-      }
+      all += taken;
     }
-    return true;
+    return all;
   }
 
   [[nodiscard]] bool learn(std::uint32_t peer) noexcept;

@@ -1,4 +1,6 @@
-// The receiver's half of a ring: finding messages in memory that a device writes, and giving the slots back (P2.1, P2.2, P2.4).
+// The receiver's half of a ring: finding messages in memory that a device writes, and giving the
+// slots back (P2.1, P2.2, P2.4).
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cassert>
@@ -13,23 +15,29 @@ namespace overlap::ring {
 /// Finds messages in the order of the slots; slots are freed in any order.
 ///
 /// Ownership
-///   slots[i]   the device from the credit of slot i on until the tail flag has landed; this side from peek() to free(i)
+///   slots[i]   the device from the credit of slot i on until the tail flag has landed; this side
+///              from peek() to free(i)
 ///   the rest   this side, under the caller's lock
 /// Orders. The device and this processor share no atomics; what is needed of each:
-///   D1 the last byte of a write lands last, and an aligned word of 4 bytes lands at once (or from its first byte to its last). The
-///      provider promises it (Capabilities::last_byte_last) and must not register the memory for relaxed PCIe order.
-///   D1 -> R1 head_flag.load(acquire): on a weakly ordered processor the size would otherwise be read from before the flag.
-///   D1 -> R2 tail flag.load(acquire): everything else, header and payload, is read only after it. Without it a processor may have
-///      read the payload ahead, from before the write.
-///   R3 the clearing stores of advance() and free() -> D2 the device's next write to the slot: the peer writes only after it has the
-///      credit; the credit leaves with a message, and the doorbell that posts it is a release in the provider. So the stores are
-///      visible before the credit leaves. Without it the clearing could land on top of the next message.
+///   D1 the last byte of a write lands last, and an aligned word of 4 bytes lands at once (or from
+///      its first byte to its last). The provider promises it (QueuePair::write_order()) and must
+///      not register the memory for relaxed PCIe order.
+///   D1 -> R1 head_flag.load(acquire): on a weakly ordered processor the size would otherwise be
+///      read from before the flag.
+///   D1 -> R2 tail flag.load(acquire): everything else, header and payload, is read only after it.
+///      Without it a processor may have read the payload ahead, from before the write.
+///   R3 the clearing stores of advance() and free() -> D2 the device's next write to the slot: the
+///      peer writes only after it has the credit; the credit leaves with a message, and the
+///      doorbell that posts it is a release in the provider. So the stores are visible before the
+///      credit leaves. Without it the clearing could land on top of the next message.
 ///   At the sender the same doorbell orders the slot's bytes before the device reads them.
-/// head_flag and size may land at different times: advance() sets the size to one that no message has, so a new flag with an old size
-/// is never taken for a message. The header as a whole is read after the tail flag.
+/// head_flag and size may land at different times: advance() sets the size to one that no message
+/// has, so a new flag with an old size is never taken for a message. The header as a whole is read
+/// after the tail flag.
 class ReceiveRing {
  public:
-  /// @param slots  [slot_count][slot_bytes], aligned to a line, nobody writes there yet; zeroed here
+  /// @param slots  [slot_count][slot_bytes], aligned to a line, nobody writes there yet; zeroed
+  /// here
   /// @param slot_bytes  a multiple of line_bytes
   ReceiveRing(std::byte* slots, std::uint32_t slot_count, std::uint32_t slot_bytes);
 
@@ -38,7 +46,8 @@ class ReceiveRing {
     MessageHeader header;
     const std::byte* payload;  ///< valid until free(slot)
   };
-  /// Look at the slot where the next message will be. Changes nothing: the same message is found until advance().
+  /// Look at the slot where the next message will be. Changes nothing: the same message is found
+  /// until advance().
   [[nodiscard]] bool peek(Arrival& out) const noexcept {
     const std::byte* const at = head_address_;
     const std::uint8_t flag =
@@ -72,7 +81,8 @@ class ReceiveRing {
     if (published_head_ != nullptr) __atomic_store_n(published_head_, head_, __ATOMIC_RELAXED);
   }
 
-  /// Give a slot back that advance() has taken, in any order (P2.4). The tail moves over freed ones, and credits accrue.
+  /// Give a slot back that advance() has taken, in any order (P2.4). The tail moves over freed
+  /// ones, and credits accrue.
   void free(std::uint32_t slot) noexcept {
     assert((taken_[slot] & taken_bit) != 0);
     const std::uint32_t lines = taken_[slot] & ~taken_bit;
@@ -99,12 +109,14 @@ class ReceiveRing {
   /// Is nothing taken and not freed?
   [[nodiscard]] bool drained() const noexcept { return held_ == 0; }
 
-  /// Keep the head at another place too, for other processes (RingArea::head). @param where  nullptr: nowhere
+  /// Keep the head at another place too, for other processes (RingArea::head). @param where
+  /// nullptr: nowhere
   void publish_head(std::uint32_t* where) noexcept {
     published_head_ = where;
     if (where != nullptr) __atomic_store_n(where, head_, __ATOMIC_RELAXED);
   }
-  /// Where the address of the next message's head flag stands, for those who look at many rings. Valid while this object stays.
+  /// Where the address of the next message's head flag stands, for those who look at many rings.
+  /// Valid while this object stays.
   [[nodiscard]] const std::byte* const* head_address() const noexcept { return &head_address_; }
 
  private:

@@ -1,4 +1,6 @@
-// The two halves of a ring against each other: every order of landing bytes, every order of freeing.
+// The two halves of a ring against each other: every order of landing bytes, every order of
+// freeing.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
 #include <random>
@@ -99,7 +101,8 @@ TEST_CASE("Ring: the story of one message (P2.2, P2.4)") {
 }
 
 TEST_CASE("Ring: nothing is found before the last byte, whatever was there before (P2.2, P3.2)") {
-  // Two messages before, through one slot, each of them copied or in place, all payloads full of one byte value.
+  // Two messages before, through one slot, each of them copied or in place, all payloads full of
+  // one byte value.
   const std::array<std::size_t, 8> sizes{0, 1, 46, 47, 48, 111, 112, 175};
   const std::array<std::uint8_t, 3> values{flag_value::primary, flag_value::secondary,
                                            flag_value::empty};

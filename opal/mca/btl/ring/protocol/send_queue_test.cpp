@@ -1,4 +1,5 @@
 // The account of a send queue: never overrun, never stuck.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "send_queue.hpp"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// The sender's half of a ring: slots bound for life to those of the receiver, and the credits to use them (P2.1, P2.2, P2.4).
+// The sender's half of a ring: slots bound for life to those of the receiver, and the credits to
+// use them (P2.1, P2.2, P2.4).
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -9,11 +11,13 @@
 
 namespace overlap::ring {
 
-/// Chooses slots and flags. The memory is the caller's, registered, and read by the device until the write has completed.
+/// Chooses slots and flags. The memory is the caller's, registered, and read by the device until
+/// the write has completed.
 ///
-/// Slot i mirrors slot i of the receiver at each place where a tail flag can be, the last byte of each line: a copied message makes
-/// all of its bytes equal on both sides, and after an in_place message the receiver clears those places and this side takes them for
-/// cleared. So the mirror tells which flag value differs from what the receiver will find there.
+/// Slot i mirrors slot i of the receiver at each place where a tail flag can be, the last byte of
+/// each line: a copied message makes all of its bytes equal on both sides, and after an in_place
+/// message the receiver clears those places and this side takes them for cleared. So the mirror
+/// tells which flag value differs from what the receiver will find there.
 class SendRing {
  public:
   /// @param slots  [slot_count][slot_bytes], aligned to a line; zeroed here
@@ -30,16 +34,18 @@ class SendRing {
     return slots_ + std::size_t{index} * slot_bytes_;
   }
 
-  /// What the RDMA write of one message consists of. A copied message: [0, wire_bytes) of the slot. An in_place one: [0, header_bytes)
-  /// of the slot, the payload from the user, tail_bytes of the slot from tail_offset on. In both cases to offset 0 of the same slot.
+  /// What the RDMA write of one message consists of. A copied message: [0, wire_bytes) of the slot.
+  /// An in_place one: [0, header_bytes) of the slot, the payload from the user, tail_bytes of the
+  /// slot from tail_offset on. In both cases to offset 0 of the same slot.
   struct Sealed {
     std::uint32_t slot;
     std::uint32_t wire_bytes;
     std::uint32_t tail_offset;
     std::uint32_t tail_bytes;
   };
-  /// Write header and tail flag into the head slot and advance the head. The payload of a copied message is there already, behind
-  /// the header. Needs has_credit() and a payload of at most payload_max_bytes(slot_bytes).
+  /// Write header and tail flag into the head slot and advance the head. The payload of a copied
+  /// message is there already, behind the header. Needs has_credit() and a payload of at most
+  /// payload_max_bytes(slot_bytes).
   /// @param header  head_flag is chosen here
   /// @source  P2.2, P3.2; rdma-eager-2003 section 4.2
   [[nodiscard]] Sealed seal(MessageHeader header) noexcept {
@@ -61,7 +67,8 @@ class SendRing {
             whole_bytes - header_bytes - header.size_bytes};
   }
 
-  /// The receiver has freed slots. @returns  false, and nothing changes: more than are out, a fault of the peer
+  /// The receiver has freed slots. @returns  false, and nothing changes: more than are out, a fault
+  /// of the peer
   [[nodiscard]] bool on_credits(std::uint32_t count) noexcept {
     if (count > slot_count_ - free_slots_) return false;
     free_slots_ += count;
@@ -78,8 +85,9 @@ class SendRing {
   std::uint32_t slot_bytes_;
   std::uint32_t head_ = 0;
   std::uint32_t free_slots_;
-  /// [slot_count]: lines whose tail bytes the receiver has cleared, because the last message of the slot was in_place. Noted, and done
-  /// in the mirror only by the next seal: until the write has completed the device reads the tail byte from there.
+  /// [slot_count]: lines whose tail bytes the receiver has cleared, because the last message of the
+  /// slot was in_place. Noted, and done in the mirror only by the next seal: until the write has
+  /// completed the device reads the tail byte from there.
   std::vector<std::uint32_t> cleared_lines_;
 };
 

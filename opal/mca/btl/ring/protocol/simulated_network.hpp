@@ -1,4 +1,6 @@
-// A modelled RDMA network for tests: writes that land piece by piece, and messages that do not wait for them.
+// A modelled RDMA network for tests: writes that land piece by piece, and messages that do not wait
+// for them.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <algorithm>
@@ -108,8 +110,8 @@ struct ChannelMessage {
   MemoryHandle ring;  ///< what ring_open's address and key stand for
 };
 
-/// One direction between two processes. Writes keep their order, messages keep theirs, neither waits for the other: less than a queue
-/// pair promises, so what holds here holds there.
+/// One direction between two processes. Writes keep their order, messages keep theirs, neither
+/// waits for the other: less than a queue pair promises, so what holds here holds there.
 struct Link {
   std::deque<Write> writes;
   std::deque<ChannelMessage> messages;

@@ -1,7 +1,9 @@
 // A simulated process: sends, takes, checks, and the faults that tests plant.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "simulated_process.hpp"
 
 #include <cstring>
+#include <utility>
 
 namespace overlap::ring::sim {
 
@@ -10,7 +12,8 @@ namespace {
 constexpr std::uint8_t program_tag = 1;
 constexpr std::uint8_t unordered_tag = 2;
 
-/// Byte `at` of a message: flag values and zeros everywhere, and something that tells messages apart.
+/// Byte `at` of a message: flag values and zeros everywhere, and something that tells messages
+/// apart.
 std::byte byte_of(std::uint32_t from, std::uint32_t to, std::uint64_t number, std::size_t at) {
   Random random((number * 1024 + at) * 64 + from * 8 + to);
   switch (random.below(5)) {
@@ -218,11 +221,16 @@ void Process::take_control(std::uint32_t from, const ChannelMessage& message) {
   ControlBody body;
   std::memcpy(&body, message.payload.data(), sizeof body);
   require(find_fault(body) == nullptr, "control messages are well-formed");
-  if (body.kind != control_kind::ring_open) return;
   Peer& peer = peers_[from];
+  if (body.kind == control_kind::ring_declined && peer.receive_ring) {
+    peer.declined = true;
+    peer.stream.close_ring();
+  }
+  if (body.kind != control_kind::ring_open) return;
   require(peer.stream.send_ring() == nullptr, "a ring is opened once");
   if (random_.chance(5)) {  // no memory: its ring stays unused until it is closed
     ++tally_.refused;
+    send_control(from, {.kind = control_kind::ring_declined}, nullptr);
     return;
   }
   peer.send_memory = std::make_shared<Memory>(std::size_t{body.slots} * body.slot_bytes);
@@ -250,10 +258,12 @@ void Process::end_receive_ring(std::uint32_t from) {
   endings_.push_back({from, std::move(peer.receive_memory), std::move(peer.receive_ring)});
   peer.receive_ring.reset();
   set_.removed(from);
+  if (std::exchange(peer.declined, false)) set_.declined(from);
   ++tally_.closed;
 }
 
-/// Give memory back: the sender's when the device has read it all, the receiver's when nobody looks at a message in it.
+/// Give memory back: the sender's when the device has read it all, the receiver's when nobody looks
+/// at a message in it.
 void Process::finish_endings() {
   std::erase_if(endings_, [this](const Ending& ending) {
     if (ending.ring ? !ending.ring->drained() : to(ending.peer).reads(ending.memory.get()))
@@ -391,7 +401,8 @@ void process_turn(World& world, const Options& options) {
   const auto count = static_cast<std::uint32_t>(world.processes.size());
   const std::uint32_t rank = world.random.below(count);
   Process& process = world.processes[rank];
-  // Half of the traffic goes to a neighbour that changes, so that polling sets have something to choose.
+  // Half of the traffic goes to a neighbour that changes, so that polling sets have something to
+  // choose.
   const std::uint32_t peer =
       world.random.chance(50) ? (rank + 1) % count : world.random.below(count);
   if (peer != rank && world.random.chance(12)) process.send(peer);

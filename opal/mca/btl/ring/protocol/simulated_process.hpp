@@ -1,4 +1,5 @@
 // The plainest code that can use the protocol as btl/ring does, for one process of a simulation.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <deque>
@@ -11,7 +12,8 @@
 
 namespace overlap::ring::sim {
 
-/// What the tests plant to see whether it is noticed. All of them sit around the product's code, none in it.
+/// What the tests plant to see whether it is noticed. All of them sit around the product's code,
+/// none in it.
 enum class Fault : std::uint8_t {
   none,
   one_flag_value,       ///< always the primary one
@@ -88,6 +90,7 @@ class Process {
     MemoryHandle remote;  ///< the peer's receive ring
     std::shared_ptr<ReceiveRing> receive_ring;
     MemoryHandle receive_memory;
+    bool declined = false;            ///< our receive ring, by the peer
     std::deque<ChannelMessage> held;  ///< came before their turn
     std::uint64_t sent = 0;
     std::uint64_t received = 0;

@@ -1,5 +1,6 @@
-// Processes of the real protocol on a modelled network: every message once, in order, with its bytes; and the planted faults that
-// must be noticed.
+// Processes of the real protocol on a modelled network: every message once, in order, with its
+// bytes; and the planted faults that must be noticed.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <cstdio>
 
 #include "simulated_process.hpp"

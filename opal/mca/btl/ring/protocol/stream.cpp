@@ -1,4 +1,5 @@
 // The rare parts of a stream: opening and closing rings.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "stream.hpp"
 
 namespace overlap::ring {
@@ -9,7 +10,8 @@ void Stream::close_ring() noexcept {
   pending_control_ |= control_bit::close_ring;
 }
 
-/// Control bits for the message that is being made. Its credits are taken already and are the last ones of a closing ring.
+/// Control bits for the message that is being made. Its credits are taken already and are the last
+/// ones of a closing ring.
 std::uint8_t Stream::take_control() noexcept {
   const std::uint8_t control = pending_control_;
   pending_control_ = 0;

@@ -1,5 +1,6 @@
-// One pair of directions with a peer: sequence numbers and order over both channels, credits and ring control that ride along
-// (P2.4, P2.5, P2.6).
+// One pair of directions with a peer: sequence numbers and order over both channels, credits and
+// ring control that ride along (P2.4, P2.5, P2.6).
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -25,20 +26,23 @@ enum class RingState : std::uint8_t { none, open, closing };
 
 /// Counts messages to and from one peer and decides what else each of them carries.
 ///
-/// Every message in order is posted in the order of its number: who calls next_header() sends that message, and has made sure before
-/// that there is room (SendQueueAccount). Credits and control bits take effect when the message's turn comes, after all before it.
+/// Every message in order is posted in the order of its number: who calls next_header() sends that
+/// message, and has made sure before that there is room (SendQueueAccount). Credits and control
+/// bits take effect when the message's turn comes, after all before it.
 ///
 /// Life of a ring, owned by the receiver of its messages:
 ///
-///   receiver                                            sender
-///   ring_opened() and at once a ring_open message       attach_send_ring(), or not (no memory): nothing comes through it then
-///   open: credits ride                                  route() says ring
+///   receiver                                        sender
+///   ring_opened() and at once a ring_open           attach_send_ring(), or not (no memory):
+///   message                                         nothing comes through it then
+///   open: credits ride                              route() says ring
 ///   close_ring()
-///   closing: close_ring rides on the next message,      accept() -> send_ring_ended: route() says send_receive, the slots go when
-///     no credits after it                                 the writes posted so far have completed; ring_closed rides on the next
-///   accept() -> receive_ring_ended: all messages of       message, whether a ring was attached or not
-///     the ring are taken, its memory goes when the
-///     ring is drained()
+///   closing: close_ring rides on the next           accept() -> send_ring_ended: route() says
+///     message, no credits after it                  send_receive, the slots go when the writes
+///                                                   posted so far have completed; ring_closed
+///   accept() -> receive_ring_ended: all             rides on the next message, whether a ring was
+///     messages of the ring are taken, its           attached or not
+///     memory goes when the ring is drained()
 ///   none: may open another one
 class Stream {
  public:
@@ -64,8 +68,8 @@ class Stream {
                : Channel::send_receive;
   }
 
-  /// Header of the next message, which must go: takes the sequence number, the credits of the receive ring and what has to be said
-  /// about rings.
+  /// Header of the next message, which must go: takes the sequence number, the credits of the
+  /// receive ring and what has to be said about rings.
   /// @param channel  as route() said; a message with tag 0 goes by send_receive
   /// @param control  nothing or in_place
   [[nodiscard]] MessageHeader next_header(std::uint8_t tag, std::uint32_t size_bytes,
@@ -84,8 +88,9 @@ class Stream {
     return header;
   }
 
-  /// Header of a chained completion: made in advance, sent by the device when its turn in the send queue comes. Has no number, takes
-  /// nothing along, and goes by send_receive only: a ring could be closed before it arrives.
+  /// Header of a chained completion: made in advance, sent by the device when its turn in the send
+  /// queue comes. Has no number, takes nothing along, and goes by send_receive only: a ring could
+  /// be closed before it arrives.
   [[nodiscard]] static MessageHeader unordered_header(std::uint8_t tag,
                                                       std::uint32_t size_bytes) noexcept {
     MessageHeader header;
@@ -108,7 +113,8 @@ class Stream {
   [[nodiscard]] bool is_next(const MessageHeader& header) const noexcept {
     return header.sequence == expected_ || (header.control & control_bit::unordered) != 0;
   }
-  /// Is it one that has been taken already? Neither channel repeats messages: a fault of the peer, and it would wait for ever.
+  /// Is it one that has been taken already? Neither channel repeats messages: a fault of the peer,
+  /// and it would wait for ever.
   [[nodiscard]] bool is_past(const MessageHeader& header) const noexcept {
     return !is_next(header) && header.sequence - expected_ >= 1U << 31U;
   }
@@ -129,8 +135,9 @@ class Stream {
 
   // --- Ring control, at the ring's receiver
 
-  /// A ring has been made. Call it next to next_header() of the ring_open message, right before or right after: the peer has to learn
-  /// of the ring before anything that is said about it. Needs ring_state() none.
+  /// A ring has been made. Call it next to next_header() of the ring_open message, right before or
+  /// right after: the peer has to learn of the ring before anything that is said about it. Needs
+  /// ring_state() none.
   void ring_opened(ReceiveRing* ring) noexcept {
     ring_state_ = RingState::open;
     attach_receive_ring(ring);
@@ -139,7 +146,8 @@ class Stream {
   void close_ring() noexcept;
   [[nodiscard]] RingState ring_state() const noexcept { return ring_state_; }
 
-  /// Must a credits_only message go when nothing else does? It goes by send_receive, so it never asks for another one.
+  /// Must a credits_only message go when nothing else does? It goes by send_receive, so it never
+  /// asks for another one.
   [[nodiscard]] bool wants_explicit() const noexcept {
     return pending_control_ != 0 ||
            (credit_ring_ != nullptr && credit_ring_->credits() >= explicit_at_);
@@ -151,9 +159,9 @@ class Stream {
   [[nodiscard]] const char* find_control_fault(const MessageHeader& header,
                                                Channel channel) const noexcept;
 
-  SendRing* send_ring_ = nullptr;  ///< nullptr: none, or it is closed
-  ReceiveRing* credit_ring_ =
-      nullptr;  ///< nullptr: none, or close_ring has been sent: the sender has no use for credits any more
+  SendRing* send_ring_ = nullptr;       ///< nullptr: none, or it is closed
+  ReceiveRing* credit_ring_ = nullptr;  ///< nullptr: none, or close_ring has been sent: the sender
+                                        ///< has no use for credits any more
   std::uint32_t next_sequence_ = 0;
   std::uint32_t expected_ = 0;
   std::uint32_t explicit_at_ = 0;     ///< credits

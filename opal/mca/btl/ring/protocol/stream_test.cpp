@@ -1,4 +1,6 @@
-// Streams: order over both channels, credits, and rings that open and close; every interleaving of a small case.
+// Streams: order over both channels, credits, and rings that open and close; every interleaving of
+// a small case.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "stream.hpp"
 
 #include <array>
@@ -195,12 +197,13 @@ TEST_CASE("Stream: faults of the peer are named and change nothing") {
   CHECK(fault_of(Channel::send_receive) == "a ring is closed twice");
 }
 
-// --- Every interleaving -----------------------------------------------------------------------------------------------------
+// --- Every interleaving ----------------------------------------------------------------
 
 namespace {
 
-/// Two processes that send `messages` messages and open and close their rings `rounds` times, whenever they like. What is under
-/// way lies in four queues. States are visited by replaying the choices that lead there.
+/// Two processes that send `messages` messages and open and close their rings `rounds` times,
+/// whenever they like. What is under way lies in four queues. States are visited by replaying the
+/// choices that lead there.
 class Explorer {
  public:
   Explorer(std::array<int, 2> messages, std::array<int, 2> rounds)

@@ -1,4 +1,5 @@
 // The rare parts of counting buffer uses.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "use_table.hpp"
 
 #include <new>

@@ -1,4 +1,5 @@
 // How often has each send buffer been used? (P3.1, P3.4)
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -10,18 +11,21 @@
 
 namespace overlap::ring {
 
-/// Counts uses by address. It knows nothing of what stands at the address: whether memory is still the registered one is the
-/// registration cache's business (P3.5); an entry of a buffer that was freed is only a wrong guess.
+/// Counts uses by address. It knows nothing of what stands at the address: whether memory is still
+/// the registered one is the registration cache's business (P3.5); an entry of a buffer that was
+/// freed is only a wrong guess.
 /// @source  frequent-buffer-eager-2010 sections 3.2.1 and 3.3
 class UseTable {
  public:
   /// @param bucket_bits  1 to 30; untouched buckets cost no memory
-  /// @param stop_percent  grow no further while fewer of the buffers than this are frequent, once chains have formed
+  /// @param stop_percent  grow no further while fewer of the buffers than this are frequent, once
+  /// chains have formed
   /// @param costs  outlives the table
   /// @throws std::bad_alloc
   UseTable(std::uint32_t bucket_bits, std::uint32_t stop_percent, const CostModel& costs);
 
-  /// Count one use: the first CostModel::threshold() uses are copied. Sizes that never pay are not looked up.
+  /// Count one use: the first CostModel::threshold() uses are copied. Sizes that never pay are not
+  /// looked up.
   /// @returns  true: frequently used, send it in place
   [[nodiscard]] bool count(const void* address, std::uint32_t bytes) noexcept {
     const std::uint32_t threshold = costs_.threshold(bytes);
@@ -53,7 +57,8 @@ class UseTable {
   /// The buffer cannot be registered: copy it from now on, and do not try for ever.
   void forget(const void* address) noexcept;
 
-  /// Are unknown buffers not added any more? Known ones go on being counted: when enough of them become frequent it grows again.
+  /// Are unknown buffers not added any more? Known ones go on being counted: when enough of them
+  /// become frequent it grows again.
   [[nodiscard]] bool stopped() const noexcept {
     return no_memory_ || (chained_ != 0 && std::uint64_t{frequent_} * 100 <
                                                std::uint64_t{stop_percent_} * entries_.size());
@@ -77,8 +82,9 @@ class UseTable {
   };
   static_assert(sizeof(Entry) == 16);
 
-  /// Multiplicative. The number of the page is folded into the place in the page first: of addresses that differ by a multiple of a
-  /// large power of two, the product alone puts many into one bucket (use_table_test.cpp tries such strides).
+  /// Multiplicative. The number of the page is folded into the place in the page first: of
+  /// addresses that differ by a multiple of a large power of two, the product alone puts many into
+  /// one bucket (use_table_test.cpp tries such strides).
   [[nodiscard]] std::size_t bucket_of(const void* address) const noexcept {
     const std::uint64_t number = reinterpret_cast<std::uintptr_t>(address);
     return (number ^ number >> 12U) * std::uint64_t{0x9e3779b97f4a7c15} >> shift_;

@@ -1,4 +1,6 @@
-// Counting uses of buffers: when one becomes frequent, when the table stops, and how long its chains are.
+// Counting uses of buffers: when one becomes frequent, when the table stops, and how long its
+// chains are.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "use_table.hpp"
 
 #include <map>

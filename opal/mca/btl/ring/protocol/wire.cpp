@@ -1,4 +1,5 @@
 // What the wire and the segment may hold, and the helper's look at it.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "wire.hpp"
 
 namespace overlap::ring {
@@ -35,7 +36,8 @@ bool flag_is_set(std::span<const std::byte> segment, std::uint64_t offset_bytes)
   return __atomic_load_n(flag, __ATOMIC_RELAXED) != flag_value::empty;  // nothing is read behind it
 }
 
-/// Are `count` pieces of `each_bytes` at this offset inside the segment? None of the products can overflow.
+/// Are `count` pieces of `each_bytes` at this offset inside the segment? None of the products can
+/// overflow.
 bool is_inside(std::span<const std::byte> segment, std::uint64_t offset_bytes, std::uint32_t count,
                std::uint32_t each_bytes) noexcept {
   return offset_bytes <= segment.size() &&

@@ -1,8 +1,12 @@
-// Layout of what peers write to each other, and of the memory that another process of the node reads (docs/design/ring.md).
+// Layout of what peers write to each other, and of the memory that another process of the node
+// reads (docs/design/ring.md).
 //
 // A slot of a ring and a message of the send/receive channel begin alike:
-//   [MessageHeader 16][payload size_bytes]               channel: the completion tells that all is there
-//   [MessageHeader 16][payload size_bytes][...][tail 1]  ring: rounded up to whole lines; the tail flag is the last byte that lands
+//   channel   [MessageHeader 16][payload size_bytes]
+//             the completion tells that all is there
+//   ring      [MessageHeader 16][payload size_bytes][...][tail 1]
+//             rounded up to whole lines; the tail flag is the last byte that lands
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstddef>
@@ -14,7 +18,8 @@ namespace overlap::ring {
 inline constexpr std::uint16_t layout_version = 1;
 inline constexpr std::uint32_t line_bytes = 64;  ///< a tail flag is always the last byte of a line
 
-/// Of head_flag and tail flag. Two values, so that one of them differs from whatever stands where the tail flag goes (P2.2).
+/// Of head_flag and tail flag. Two values, so that one of them differs from whatever stands where
+/// the tail flag goes (P2.2).
 namespace flag_value {
 inline constexpr std::uint8_t empty = 0;
 inline constexpr std::uint8_t primary = 0x5a;
@@ -88,23 +93,26 @@ static_assert(offsetof(ControlBody, remote_key) == 12 && offsetof(ControlBody, a
 static_assert(wire_bytes(0) == 64 && wire_bytes(47) == 64 && wire_bytes(48) == 128 &&
               wire_bytes(payload_max_bytes(2048)) == 2048);
 
-/// @param room_bytes  of payload: payload_max_bytes() of a slot, or what was received besides the header
+/// @param room_bytes  of payload: payload_max_bytes() of a slot, or what was received besides the
+/// header
 /// @returns  nullptr, or why the message cannot be taken, in words
 [[nodiscard]] const char* find_fault(const MessageHeader& header,
                                      std::uint32_t room_bytes) noexcept;
 /// The same for a ring_open. @param body  from the wire, of a kind that may be unknown
 [[nodiscard]] const char* find_fault(const ControlBody& body) noexcept;
 
-// --- The segment that the node's helper maps ------------------------------------------------------------------------------
+// --- The segment that the node's helper maps -------------------------------------------
 //
 // /dev/shm/overlap-ring.<uid>.<pid>.<boot-unique>:
 //   [SegmentHeader 4096][RingArea ring_entries][rings and channel buffers, anywhere behind]
-// Ownership: the process writes everything but the slots and buffers, which the device writes; the helper only reads.
-// Orders
+// Ownership: the process writes everything but the slots and buffers, which the device writes; the
+// helper only reads. Orders
 //   S1 magic, stored last with release -> H1 loaded first with acquire: the header before its use
-//   S2 RingArea::state = open, stored with release -> H2 acquire: offset, slots and slot_bytes before their use
-// An entry that changes under the helper's eyes gives it a wrong answer at worst, never an address outside the segment; and it
-// changes only while the process is awake, when nobody acts on the answer.
+//   S2 RingArea::state = open, stored with release -> H2 acquire: offset, slots and slot_bytes
+//   before their use
+// An entry that changes under the helper's eyes gives it a wrong answer at worst, never an address
+// outside the segment; and it changes only while the process is awake, when nobody acts on the
+// answer.
 
 inline constexpr std::uint64_t segment_magic = 0x474e49524c52564fU;  ///< "OVRLRING" in memory
 inline constexpr std::uint32_t ring_entries_max =
@@ -133,8 +141,9 @@ static_assert(sizeof(RingArea) == 32 && offsetof(RingArea, slots) == 8 &&
 static_assert(offsetof(RingArea, state) == 16 && offsetof(RingArea, head) == 20 &&
               offsetof(RingArea, peer) == 24);
 
-/// First page of the segment. In the buffers of the channel each one whose head_flag is not empty has something: the process clears
-/// the flag when it takes the completion, and before it posts the buffer.
+/// First page of the segment. In the buffers of the channel each one whose head_flag is not empty
+/// has something: the process clears the flag when it takes the completion, and before it posts the
+/// buffer.
 struct SegmentHeader {
   std::uint64_t magic = 0;  ///< segment_magic once all is in place
   std::uint16_t version = layout_version;
@@ -157,8 +166,10 @@ static_assert(offsetof(SegmentHeader, channel_offset_bytes) == 32 &&
 static_assert(offsetof(SegmentHeader, channel_buffer_bytes) == 44 &&
               offsetof(SegmentHeader, channel_buffers) == 48);
 
-/// Has anything arrived that the owner of this segment has not looked at? For the helper: reads only, trusts nothing.
-/// @param segment  as mapped, page-aligned; all of it, or less when the file is shorter than it says
+/// Has anything arrived that the owner of this segment has not looked at? For the helper: reads
+/// only, trusts nothing.
+/// @param segment  as mapped, page-aligned; all of it, or less when the file is shorter than it
+/// says
 [[nodiscard]] bool something_arrived(std::span<const std::byte> segment) noexcept;
 
 }  // namespace overlap::ring

@@ -1,4 +1,5 @@
 // Layout: sizes, what is refused, and the helper's look at a segment that may hold anything.
+// SPDX-License-Identifier: BSD-3-Clause
 #include "wire.hpp"
 
 #include <cstring>
@@ -14,7 +15,8 @@ using namespace overlap::ring;
 
 namespace {
 
-/// A segment of 5 pages: header, table of 4 rings, two rings of 4 slots of 128 bytes, 8 channel buffers of 256 bytes.
+/// A segment of 5 pages: header, table of 4 rings, two rings of 4 slots of 128 bytes, 8 channel
+/// buffers of 256 bytes.
 class Segment {
  public:
   static constexpr std::size_t bytes = 5 * 4096;

@@ -1,4 +1,6 @@
-/* Stand-in for a header that packages of Open MPI leave out: conversions where a Fortran INTEGER is a C int. */
+/* Stand-in for a header that packages of Open MPI leave out: conversions where a Fortran INTEGER is
+ * a C int. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef OVERLAP_SUPPLIED_FINT_2_INT_H
 #define OVERLAP_SUPPLIED_FINT_2_INT_H
 

@@ -1,4 +1,6 @@
-/* Stand-in for a header that packages of Open MPI 5 leave out: a mutex is a pthread mutex, a condition a pthread condition. */
+/* Stand-in for a header that packages of Open MPI 5 leave out: a mutex is a pthread mutex, a
+ * condition a pthread condition. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef OVERLAP_SUPPLIED_THREADS_PTHREADS_MUTEX_H
 #define OVERLAP_SUPPLIED_THREADS_PTHREADS_MUTEX_H
 

@@ -1,4 +1,5 @@
 /* Stand-in for a header that packages of Open MPI 5 leave out: how a waiting thread gives way. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef OVERLAP_SUPPLIED_THREADS_PTHREADS_THREADS_H
 #define OVERLAP_SUPPLIED_THREADS_PTHREADS_THREADS_H
 

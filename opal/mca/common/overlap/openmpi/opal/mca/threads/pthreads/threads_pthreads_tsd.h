@@ -1,4 +1,6 @@
-/* Stand-in for a header that packages of Open MPI 5 leave out: thread-specific data are pthread keys. */
+/* Stand-in for a header that packages of Open MPI 5 leave out: thread-specific data are pthread
+ * keys. */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef OVERLAP_SUPPLIED_THREADS_PTHREADS_TSD_H
 #define OVERLAP_SUPPLIED_THREADS_PTHREADS_TSD_H
 

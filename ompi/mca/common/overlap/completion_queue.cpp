@@ -1,0 +1,38 @@
+// The completion queue: a growing ring of requests.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/common/overlap/completion_queue.hpp"
+
+#include "opal/mca/common/overlap/progress_lock.hpp"
+
+namespace overlap {
+
+void CompletionQueue::append(ompi_request_t& request) {
+  if (count_ == ring_.size()) {
+    std::vector<ompi_request_t*> larger(ring_.empty() ? 64 : ring_.size() * 2);
+    for (std::size_t i = 0; i < count_; ++i) larger[i] = ring_[(first_ + i) % ring_.size()];
+    ring_ = std::move(larger);
+    first_ = 0;
+  }
+  ring_[(first_ + count_) & (ring_.size() - 1)] = &request;
+  ++count_;
+}
+
+ompi_request_t* CompletionQueue::pop() noexcept {
+  const Guard guard(progress_lock);
+  if (count_ == 0) return nullptr;
+  ompi_request_t* request = ring_[first_];
+  first_ = (first_ + 1) & (ring_.size() - 1);
+  --count_;
+  return request;
+}
+
+std::size_t CompletionQueue::drain() noexcept {
+  std::size_t completed = 0;
+  while (ompi_request_t* request = pop()) {
+    complete_(*request);
+    ++completed;
+  }
+  return completed;
+}
+
+}  // namespace overlap

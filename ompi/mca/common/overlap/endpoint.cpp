@@ -1,0 +1,223 @@
+// Endpoints: their rails' limits and capabilities, messages out, work that waits for room.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/common/overlap/endpoint.hpp"
+
+#include <algorithm>
+
+namespace overlap {
+
+bool processes_gone = false;
+
+namespace {
+
+constexpr std::uint32_t control_flags =
+    MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_FLAGS_SIGNAL;
+
+// Pieces of work of one endpoint in one round: the others get their turn, and a round is bounded.
+constexpr std::size_t round_messages = 64;
+constexpr std::size_t round_transfers = 1;
+
+std::vector<Rail> rails_of(mca_bml_base_btl_array_t& array) {
+  std::vector<Rail> rails;
+  for (std::size_t i = 0; i < mca_bml_base_btl_array_get_size(&array); ++i) {
+    mca_bml_base_btl_t* bml_btl = mca_bml_base_btl_array_get_index(&array, i);
+    rails.push_back({bml_btl, find_capability(bml_btl->btl)});
+  }
+  return rails;
+}
+
+}  // namespace
+
+/// A control message that waits for room, with a copy of its bytes.
+class Endpoint::StoredMessage final : public Work {
+ public:
+  StoredMessage(Endpoint& endpoint, Rail& rail, mca_btl_base_tag_t tag,
+                std::span<const std::byte> bytes, MessageHold hold)
+      : endpoint_(endpoint),
+        rail_(rail),
+        tag_(tag),
+        hold_(hold),
+        bytes_(bytes.begin(), bytes.end()) {}
+
+  bool try_again() override {
+    if (!endpoint_.try_send_bytes(rail_, tag_, bytes_, hold_)) return false;
+    delete this;
+    return true;
+  }
+
+ private:
+  Endpoint& endpoint_;
+  Rail& rail_;
+  mca_btl_base_tag_t tag_;
+  MessageHold hold_;
+  std::vector<std::byte> bytes_;
+};
+
+Endpoint::Endpoint(Endpoints& all, ompi_proc_t& proc, mca_bml_base_endpoint_t& bml)
+    : all_(all),
+      proc_(proc),
+      is_self_(&proc == ompi_proc_local()),
+      eager_(rails_of(bml.btl_eager)),
+      send_(rails_of(bml.btl_send)) {
+  // Data goes through BTLs that messages go through as well. The BML lists others too, for
+  // one-sided calls: a network that also reaches the processes of this host, beside shared memory.
+  for (const Rail& rail : rails_of(bml.btl_rdma)) {
+    const auto same = [&rail](const Rail& each) { return &each.btl() == &rail.btl(); };
+    if (std::any_of(send_.begin(), send_.end(), same)) memory_.push_back(rail);
+  }
+  // Neither a key to check nor a copy by the caller: only its own process can write then.
+  const auto by_message = [](const Rail& rail) {
+    return rail.btl().btl_register_mem == nullptr &&
+           rail.btl().btl_component->btl_progress == nullptr;
+  };
+  puts_are_messages_ = std::all_of(memory_.begin(), memory_.end(), by_message);
+  const bool local = OPAL_PROC_ON_LOCAL_NODE(proc.super.proc_flags) && !is_self_;
+  for (const Rail& rail : eager_) {
+    const mca_btl_base_module_t& btl = rail.btl();
+    eager_preferred_ = std::min(eager_preferred_, btl.btl_eager_limit);
+    eager_most_ = std::min(eager_most_, std::max(btl.btl_eager_limit, btl.btl_max_send_size));
+    if (rail.capability != nullptr && rail.capability->in_place_min_bytes != 0) {
+      in_place_bytes_ = std::min(in_place_bytes_, rail.capability->in_place_min_bytes);
+    }
+  }
+  for (const std::vector<Rail>* rails : {&eager_, &send_}) {
+    for (const Rail& rail : *rails) {
+      const bool by_events = rail.btl().btl_component->btl_progress == nullptr;
+      works_by_events_ = works_by_events_ || (by_events && !is_self_);
+      // Neither a socket nor one of our own adapters' BTLs, to a process of this host.
+      copies_itself_ = copies_itself_ || (local && !by_events && rail.capability == nullptr);
+    }
+  }
+}
+
+Endpoint::~Endpoint() {
+  // Control messages for nobody: the process is gone, or the job ends. Requests own their work.
+  messages_.clear([](Work& work) {
+    if (auto* stored = dynamic_cast<StoredMessage*>(&work)) delete stored;
+  });
+}
+
+bool Endpoint::try_send(Rail& rail, mca_btl_base_descriptor_t* descriptor, mca_btl_base_tag_t tag,
+                        MessageHold hold) {
+  const bool kept = hold.owner != nullptr && rail.keeps_messages();
+  descriptor->des_cbdata = kept ? hold.owner : nullptr;
+  descriptor->des_cbfunc = kept ? hold.on_sent
+                                : [](mca_btl_base_module_t*, mca_btl_base_endpoint_t*,
+                                     mca_btl_base_descriptor_t*, int) {};
+  const int rc = mca_bml_base_send(rail.bml_btl, descriptor, tag);
+  if (rc < 0) {
+    mca_bml_base_free(rail.bml_btl, descriptor);
+    return false;
+  }
+  // 1: sent, and no callback comes.
+  if (!kept || rc != OMPI_SUCCESS) hold.release();
+  return true;
+}
+
+bool Endpoint::try_send_bytes(Rail& rail, mca_btl_base_tag_t tag, std::span<const std::byte> bytes,
+                              MessageHold hold) {
+  mca_btl_base_descriptor_t* descriptor = nullptr;
+  mca_bml_base_alloc(rail.bml_btl, &descriptor, MCA_BTL_NO_ORDER, bytes.size(), control_flags);
+  if (descriptor == nullptr) return false;
+  std::memcpy(descriptor->des_segments[0].seg_addr.pval, bytes.data(), bytes.size());
+  descriptor->des_segments[0].seg_len = bytes.size();
+  descriptor->des_segment_count = 1;
+  return try_send(rail, descriptor, tag, hold);
+}
+
+void Endpoint::send_control(Rail& rail, mca_btl_base_tag_t tag, std::span<const std::byte> bytes,
+                            MessageHold hold) {
+  // Not past those that wait already: the other side would have to stash what comes before its
+  // turn.
+  if (messages_.empty()) {
+    // btl_sendi sends at once or refuses: it keeps nothing.
+    if (rail.btl().btl_sendi != nullptr &&
+        mca_bml_base_sendi(rail.bml_btl, nullptr, const_cast<std::byte*>(bytes.data()),
+                           bytes.size(), 0, MCA_BTL_NO_ORDER, control_flags, tag,
+                           nullptr) == OMPI_SUCCESS) {
+      hold.release();
+      return;
+    }
+    if (try_send_bytes(rail, tag, bytes, hold)) return;
+  }
+  wait_as_message(*new StoredMessage(*this, rail, tag, bytes, hold));
+}
+
+void Endpoint::wait_as_message(Work& work) noexcept {
+  messages_.push(work);
+  all_.list(*this);
+}
+
+void Endpoint::wait_as_transfer(Work& work) noexcept {
+  transfers_.push(work);
+  all_.list(*this);
+}
+
+std::size_t Endpoint::retry() {
+  std::size_t taken = messages_.retry(round_messages);
+  taken += transfers_.retry(round_transfers);
+  return taken;
+}
+
+void Endpoint::drop_user() noexcept {
+  --users_;
+  if (is_unused()) all_.remove(*this);
+}
+
+Endpoints::~Endpoints() {
+  on_work = nullptr;
+  for (Endpoint* endpoint : all_) {
+    // A retired endpoint's process may be gone already.
+    if (!endpoint->retired_) endpoint->proc_.proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML] = nullptr;
+    delete endpoint;
+  }
+}
+
+Endpoint* Endpoints::make(ompi_proc_t& proc) {
+  mca_bml_base_endpoint_t* bml = mca_bml_base_get_endpoint(&proc);
+  if (bml == nullptr || mca_bml_base_btl_array_get_size(&bml->btl_eager) == 0) return nullptr;
+  auto made = std::make_unique<Endpoint>(*this, proc, *bml);
+  all_.push_back(made.get());
+  waiting_.reserve(all_.capacity());  // so that list() never allocates
+  Endpoint* endpoint = made.release();
+  proc.proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML] = endpoint;
+  return endpoint;
+}
+
+void Endpoints::retire(ompi_proc_t& proc) noexcept {
+  Endpoint* endpoint = find(proc);
+  if (endpoint == nullptr) return;
+  proc.proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML] = nullptr;
+  endpoint->retired_ = true;
+  if (endpoint->is_unused()) remove(*endpoint);
+}
+
+void Endpoints::remove(Endpoint& endpoint) noexcept {
+  std::erase(all_, &endpoint);
+  std::erase(waiting_, &endpoint);
+  delete &endpoint;
+}
+
+void Endpoints::list(Endpoint& endpoint) noexcept {
+  if (endpoint.listed_) return;
+  endpoint.listed_ = true;
+  waiting_.push_back(&endpoint);
+  if (on_work != nullptr) on_work(true);
+}
+
+std::size_t Endpoints::retry() {
+  if (retrying_) return 0;
+  retrying_ = true;
+  std::size_t taken = 0;
+  const std::size_t count = waiting_.size();
+  for (std::size_t i = 0; i < count && i < waiting_.size(); ++i) taken += waiting_[i]->retry();
+  std::erase_if(waiting_, [](Endpoint* endpoint) {
+    endpoint->listed_ = endpoint->has_work();
+    return !endpoint->listed_;
+  });
+  retrying_ = false;
+  if (waiting_.empty() && on_work != nullptr) on_work(false);
+  return taken;
+}
+
+}  // namespace overlap

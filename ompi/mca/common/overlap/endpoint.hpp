@@ -1,0 +1,212 @@
+// How this process reaches another one: rails, and what waits for room on them.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "ompi/mca/common/overlap/openmpi.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ompi/mca/common/overlap/entry.hpp"
+#include "ompi/mca/common/overlap/protocol/work_fifo.hpp"
+#include "opal/mca/common/overlap/capability.hpp"
+
+namespace overlap {
+
+/// A BTL on the way to one process.
+struct Rail {
+  mca_bml_base_btl_t* bml_btl = nullptr;
+  const BtlCapability* capability = nullptr;  ///< what it can do beyond Open MPI's interface
+  bool put_failed = false;                    ///< a put was refused for good: fragments instead
+  bool get_failed = false;
+
+  [[nodiscard]] mca_btl_base_module_t& btl() const noexcept { return *bml_btl->btl; }
+  /// May the BTL take a message and send it only in a later progress call? Those that libevent
+  /// drives do (a full socket), and those that say so (they queue while they connect).
+  [[nodiscard]] bool keeps_messages() const noexcept {
+    return btl().btl_component->btl_progress == nullptr ||
+           (capability != nullptr && capability->keeps_messages);
+  }
+};
+
+/// Something that must not end before a message has left this process.
+struct MessageHold {
+  void* owner = nullptr;                           ///< nullptr: nothing depends on the message
+  void (*left)(void* owner) = nullptr;             ///< progress lock held
+  mca_btl_base_completion_fn_t on_sent = nullptr;  ///< the same as a BTL's callback
+
+  void release() const {
+    if (owner != nullptr) left(owner);
+  }
+};
+
+/// A hold whose end is left(owner); `sent(owner)` is called instead when a BTL that has kept the
+/// message reports that it is sent. The caller counts the hold before the message is offered.
+template <auto left, auto sent = left>
+[[nodiscard]] MessageHold make_hold(void* owner) noexcept {
+  return {owner, left,
+          [](mca_btl_base_module_t*, mca_btl_base_endpoint_t*, mca_btl_base_descriptor_t* message,
+             int) {
+            const CallbackEntry entry;
+            if (!processes_gone && message->des_cbdata != nullptr) sent(message->des_cbdata);
+          }};
+}
+
+class Endpoints;
+
+/// One other process (or this one), whatever the number of communicators.
+///
+/// Messages that a BTL has no room for wait here in order; nothing overtakes them. Small control
+/// messages are stored; data stays in its request, which is not complete before (see WorkFifo).
+///
+/// @thread  progress lock held for every call
+class Endpoint {
+ public:
+  Endpoint(Endpoints& all, ompi_proc_t& proc, mca_bml_base_endpoint_t& bml);
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  [[nodiscard]] ompi_proc_t& proc() const noexcept { return proc_; }
+  [[nodiscard]] bool is_self() const noexcept { return is_self_; }
+  /// A put or get is a copy that this process makes itself (shared memory), so that it hides behind
+  /// nothing of this process's own computation.
+  [[nodiscard]] bool copies_itself() const noexcept { return copies_itself_; }
+  /// Every put to this process is a message to its BTL, which writes the bytes (a socket's), so
+  /// that nobody else ever writes to its memory.
+  [[nodiscard]] bool puts_are_messages() const noexcept { return puts_are_messages_; }
+  [[nodiscard]] bool works_by_events() const noexcept { return works_by_events_; }
+  /// Largest message, header included, that every eager BTL sends at once; [0] what it prefers.
+  [[nodiscard]] std::size_t eager_preferred_bytes() const noexcept { return eager_preferred_; }
+  [[nodiscard]] std::size_t eager_most_bytes() const noexcept { return eager_most_; }
+  /// Smallest payload that an eager BTL may want to send from the user's buffer (P3.2).
+  [[nodiscard]] std::size_t in_place_bytes() const noexcept { return in_place_bytes_; }
+
+  /// Largest payload that goes eagerly. Set by whoever makes the endpoint.
+  std::uint64_t eager_bytes = 0;
+
+  /// The BTL for the next message; they take turns.
+  [[nodiscard]] Rail& next_eager() noexcept {
+    Rail& rail = eager_[next_eager_];
+    if (eager_.size() > 1) [[unlikely]]
+      next_eager_ = (next_eager_ + 1) % eager_.size();
+    return rail;
+  }
+  [[nodiscard]] std::span<const Rail> eager_rails() const noexcept { return eager_; }
+  /// The same for fragments of large messages.
+  [[nodiscard]] Rail& next_send() noexcept {
+    Rail& rail = send_[next_send_];
+    next_send_ = (next_send_ + 1) % send_.size();
+    return rail;
+  }
+  /// BTLs for puts and gets.
+  [[nodiscard]] std::span<Rail> memory_rails() noexcept { return memory_; }
+  /// The next of them, by turns. @param count  of memory_rails(), not 0
+  [[nodiscard]] Rail& next_memory() noexcept {
+    Rail& rail = memory_[next_memory_];
+    next_memory_ = (next_memory_ + 1) % memory_.size();
+    return rail;
+  }
+
+  /// Must a new message wait, behind others or because BTLs keep enough of them already?
+  [[nodiscard]] bool crowded() const noexcept { return !messages_.empty() || is_full(); }
+  /// Do BTLs keep as many messages as they may? A socket takes any number: back-pressure is ours.
+  [[nodiscard]] bool is_full() const noexcept { return kept_messages_ >= kept_messages_max; }
+  /// A message goes to a BTL that may keep it; and it has been sent.
+  void note_kept() noexcept { ++kept_messages_; }
+  void note_sent() noexcept { --kept_messages_; }
+
+  /// Send a message of a few bytes, now or when there is room; the bytes are copied. Its hold, if
+  /// any, is released when the message needs this process no more. Throws std::bad_alloc.
+  ///
+  /// @param rail  of this endpoint
+  void send_control(Rail& rail, mca_btl_base_tag_t tag, std::span<const std::byte> bytes,
+                    MessageHold hold = {});
+  /// Give a filled descriptor to its BTL. @returns  false: no room, and the descriptor is freed
+  [[nodiscard]] bool try_send(Rail& rail, mca_btl_base_descriptor_t* descriptor,
+                              mca_btl_base_tag_t tag, MessageHold hold);
+  /// Let work wait behind the messages, or beside them for transfers of data.
+  void wait_as_message(Work& work) noexcept;
+  void wait_as_transfer(Work& work) noexcept;
+
+  /// Communicators, windows and queues that use this endpoint.
+  void add_user() noexcept { ++users_; }
+  void drop_user() noexcept;
+
+ private:
+  friend class Endpoints;
+  /// @returns  pieces of work that found room
+  std::size_t retry();
+  /// Its process is gone, nothing refers to it. What still waits or is kept refers to it for ever:
+  /// such an endpoint stays until the end.
+  [[nodiscard]] bool is_unused() const noexcept {
+    return retired_ && users_ == 0 && !has_work() && kept_messages_ == 0;
+  }
+  [[nodiscard]] bool has_work() const noexcept { return !messages_.empty() || !transfers_.empty(); }
+  [[nodiscard]] bool try_send_bytes(Rail& rail, mca_btl_base_tag_t tag,
+                                    std::span<const std::byte> bytes, MessageHold hold);
+  class StoredMessage;
+
+  Endpoints& all_;
+  ompi_proc_t& proc_;
+  bool is_self_;
+  bool copies_itself_ = false;
+  bool puts_are_messages_ = false;
+  bool works_by_events_ = false;
+  bool listed_ = false;   ///< in Endpoints::waiting_
+  bool retired_ = false;  ///< its process is gone; deleted with its last user
+  static constexpr std::uint32_t kept_messages_max = 64;
+  std::uint32_t kept_messages_ = 0;
+  std::uint32_t users_ = 0;
+  std::size_t next_eager_ = 0;
+  std::vector<Rail> eager_;
+  WorkFifo messages_;
+  WorkFifo transfers_;
+  std::size_t eager_preferred_ = SIZE_MAX;
+  std::size_t eager_most_ = SIZE_MAX;
+  std::size_t in_place_bytes_ = SIZE_MAX;
+  std::vector<Rail> send_;
+  std::size_t next_send_ = 0;
+  std::vector<Rail> memory_;
+  std::size_t next_memory_ = 0;
+};
+
+/// All endpoints of this process, and which of them have work that waits.
+///
+/// @thread  progress lock held for every call
+class Endpoints {
+ public:
+  Endpoints() = default;
+  ~Endpoints();
+  Endpoints(const Endpoints&) = delete;
+  Endpoints& operator=(const Endpoints&) = delete;
+
+  /// @returns  the endpoint of a process, or nullptr when there is none yet
+  [[nodiscard]] static Endpoint* find(const ompi_proc_t& proc) noexcept {
+    return static_cast<Endpoint*>(proc.proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML]);
+  }
+  /// Make one. @returns  nullptr when no BTL reaches the process
+  [[nodiscard]] Endpoint* make(ompi_proc_t& proc);
+  /// The process leaves the job's reach (MPI_Comm_disconnect, MPI_Finalize).
+  void retire(ompi_proc_t& proc) noexcept;
+
+  [[nodiscard]] bool has_work() const noexcept { return !waiting_.empty(); }
+  /// Offer what waits to the BTLs again; one round, an endpoint without room costs one try.
+  /// @returns  pieces of work that found room
+  std::size_t retry();
+  /// Called when the first endpoint gets, or the last one loses, work that waits.
+  void (*on_work)(bool any) = nullptr;
+
+ private:
+  friend class Endpoint;
+  void list(Endpoint& endpoint) noexcept;
+  void remove(Endpoint& endpoint) noexcept;
+
+  std::vector<Endpoint*> all_;
+  std::vector<Endpoint*> waiting_;
+  bool retrying_ = false;
+};
+
+}  // namespace overlap

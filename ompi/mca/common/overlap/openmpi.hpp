@@ -1,0 +1,122 @@
+// The one door to the headers of Open MPI's upper layer, OMPI, for code above the BTLs; and where
+// its versions become one. It brings the lower layer along (opal/mca/common/overlap/openmpi.hpp).
+//
+//   register_receiver<handler>(tag)  receive_callback<handler>() through the BML, after
+//                                    bml_add_procs
+//   comm_index, comm_lookup          the number of a communicator that the wire carries
+//   make_pml_module(fill)            a zeroed module, filled by you by name, the version's extra
+//                                    members filled here
+//   hostname(proc), abort_job(code)  as below, for an ompi_proc_t and as MPI_Abort
+//
+// Facts that differ and need no code: on 4.1 ompi_comm_lookup finds a communicator before its
+// add_comm, on 5.0 only after it; REQUEST_PENDING, REQUEST_COMPLETED and ompi_request_complete()
+// are used the same way; vader is called sm in 5.0.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "opal/mca/common/overlap/openmpi.hpp"
+
+#define OMPI_SKIP_MPICXX 1
+
+extern "C" {
+#include "ompi_config.h"
+
+#include "mpi.h"
+#include "ompi/constants.h"
+}
+
+#if OMPI_MAJOR_VERSION == 5
+extern "C" {
+#include "opal/class/opal_hash_table.h"
+}
+// ompi_comm_lookup_cid() passes void * where C++ wants void **.
+extern "C++" inline int opal_hash_table_get_value_ptr(opal_hash_table_t* table, const void* key,
+                                                      std::size_t key_bytes, void* value) {
+  return opal_hash_table_get_value_ptr(table, key, key_bytes, static_cast<void**>(value));
+}
+#endif
+
+extern "C" {
+#include "ompi/communicator/communicator.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/errhandler/errhandler.h"
+#include "ompi/group/group.h"
+#include "ompi/mca/bml/base/base.h"
+#include "ompi/mca/bml/bml.h"
+#include "ompi/mca/pml/base/base.h"
+#include "ompi/mca/pml/base/pml_base_bsend.h"
+#include "ompi/mca/pml/base/pml_base_recvreq.h"
+#include "ompi/mca/pml/base/pml_base_sendreq.h"
+#include "ompi/mca/pml/pml.h"
+#include "ompi/message/message.h"
+#include "ompi/proc/proc.h"
+#include "ompi/request/request.h"
+#include "ompi/runtime/mpiruntime.h"
+#include "ompi/runtime/params.h"
+}
+
+#if OMPI_MAJOR_VERSION == 4
+#define OVERLAP_PML_VERSION MCA_PML_BASE_VERSION_2_0_0
+#else
+#define OVERLAP_PML_VERSION MCA_PML_BASE_VERSION_2_1_0
+#endif
+
+namespace overlap {
+
+/// Has this process entered MPI_Finalize? From then on its peers may leave it and close their
+/// connections at any time.
+[[nodiscard]] inline bool is_finalizing() noexcept {
+  return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED;
+}
+
+/// Register a handler for one BTL tag (0x40..0x5f are a PML's) with every BTL; after bml_add_procs.
+///
+/// @returns  OMPI_SUCCESS or an error code of Open MPI
+template <auto handler>
+[[nodiscard]] int register_receiver(mca_btl_base_tag_t tag, void* context = nullptr) {
+  return mca_bml.bml_register(tag, receive_callback<handler>(), context);
+}
+
+/// The number under which this process knows a communicator; its peers use the same one, except
+/// (5.0) for communicators made from an MPI session's group, which Open MPI only makes for PMLs
+/// that set MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID.
+[[nodiscard]] inline std::uint32_t comm_index(const ompi_communicator_t* comm) noexcept {
+#if OMPI_MAJOR_VERSION == 4
+  return comm->c_contextid;
+#else
+  return comm->c_index;
+#endif
+}
+
+/// @returns  the communicator, or null: not made yet here (keep the message until add_comm), or
+/// gone
+[[nodiscard]] inline ompi_communicator_t* comm_lookup(std::uint32_t index) noexcept {
+  return ompi_comm_lookup(index);
+}
+
+/// A PML module with everything null but what the version needs besides; fill(module) sets the
+/// members by name.
+template <class Fill>
+[[nodiscard]] mca_pml_base_module_t make_pml_module(Fill&& fill) noexcept {
+  mca_pml_base_module_t module{};
+#if OMPI_MAJOR_VERSION == 4
+  module.pml_ft_event = [](int) -> int { return OMPI_SUCCESS; };
+#else
+  module.pml_revoke_comm = [](ompi_communicator_t*, bool) -> int { return OMPI_SUCCESS; };
+#endif
+  std::forward<Fill>(fill)(module);
+  return module;
+}
+
+/// Name of a peer's host, for messages.
+[[nodiscard]] inline std::string hostname(const ompi_proc_t* proc) {
+  return hostname(&proc->super);
+}
+
+/// End the job as MPI_Abort(MPI_COMM_WORLD, code) does.
+[[noreturn]] inline void abort_job(int code) noexcept {
+  ompi_mpi_abort(&ompi_mpi_comm_world.comm, code);
+  std::abort();
+}
+
+}  // namespace overlap

@@ -1,0 +1,41 @@
+// The progress driver: what is taken over from opal_progress, and its turns.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/common/overlap/progress_driver.hpp"
+
+namespace overlap {
+
+void ProgressDriver::adopt_btls() noexcept {
+  for_each_btl([this](mca_btl_base_module_t& btl) {
+    const mca_btl_base_component_progress_fn_t function = btl.btl_component->btl_progress;
+    if (function == nullptr) return;  // driven by libevent (tcp), or without work of its own (self)
+    // Only functions that the BML has registered: a BTL that nobody uses may not be ready for a
+    // call.
+    if (btl_count_ == btls_max || opal_progress_unregister(function) != OPAL_SUCCESS) return;
+    const auto end = btls_.begin() + btl_count_;
+    if (std::find(btls_.begin(), end, function) == end) btls_[btl_count_++] = function;
+  });
+}
+
+void ProgressDriver::need_events() noexcept { event_driven_ = more_ = true; }
+
+void ProgressDriver::give_back() noexcept {
+  for (unsigned i = 0; i < btl_count_; ++i) opal_progress_register(btls_[i]);
+  btl_count_ = 0;
+  if (event_driven_) set_event_polling(true);
+  event_driven_ = false;
+  set_pollable(nullptr, false);
+}
+
+/// The part of a turn that a process on shared memory alone does not need.
+int ProgressDriver::poll_more(bool events_now) {
+  if (event_driven_) {
+    set_event_polling(false);  // the runtime sets it anew at times
+    const bool turn = events_now || turns_without_event_ < busy_turns ||
+                      turns_without_event_ % quiet_turns_per_event_turn == 0 || btl_count_ == 0;
+    ++turns_without_event_;
+    if (turn) poll_events();
+  }
+  return pollable_ != nullptr ? pollable_() : 0;
+}
+
+}  // namespace overlap

@@ -1,0 +1,73 @@
+// Who is polled, how often and how much at a time: the one place from which this process's BTLs and
+// everything that stands on them make progress.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "ompi/mca/common/overlap/openmpi.hpp"
+
+#include <array>
+#include <cstdint>
+
+namespace overlap {
+
+/// Polls BTLs under the progress lock instead of opal_progress, which knows nothing of the lock.
+///
+/// What it takes over from Open MPI (the progress functions of BTLs; the event loop once a BTL in
+/// use needs it) it gives back with give_back().
+///
+/// @thread  progress lock held for every call
+class ProgressDriver {
+ public:
+  /// More work for each turn, for instance endpoints whose work waits for room. Bounded per call.
+  /// @returns  events seen
+  using Pollable = int (*)() noexcept;
+
+  /// Take over the progress functions of BTLs that the BML has registered since the last call.
+  void adopt_btls() noexcept;
+  /// A BTL that messages of this process go through is driven by libevent (tcp): turn the loop.
+  void need_events() noexcept;
+  [[nodiscard]] bool turns_events() const noexcept { return event_driven_; }
+  /// @param needed  call `pollable` in each turn, or no longer
+  void set_pollable(Pollable pollable, bool needed) noexcept {
+    pollable_ = needed ? pollable : nullptr;
+    more_ = event_driven_ || pollable_ != nullptr;
+  }
+  /// Let opal_progress do again what it did before. After the last poll.
+  void give_back() noexcept;
+
+  /// One turn: every BTL once, the event loop when its turn has come, the pollable.
+  /// @returns  events that BTLs have reported
+  int poll() {
+    int count = 0;
+    for (unsigned i = 0; i < btl_count_; ++i) count += btls_[i]();
+    if (more_) [[unlikely]]
+      count += poll_more(false);
+    return count;
+  }
+  /// The same for a caller that looks once and decides by it (P1.4): the event loop's turn is now.
+  int poll_thoroughly() {
+    int count = 0;
+    for (unsigned i = 0; i < btl_count_; ++i) count += btls_[i]();
+    return count + poll_more(true);
+  }
+  /// A message has come through the event loop: look again at once.
+  void note_event() noexcept { turns_without_event_ = 0; }
+
+ private:
+  int poll_more(bool events_now);
+
+  // A system call each: while they bring nothing, other BTLs are polled so often in between.
+  static constexpr unsigned quiet_turns_per_event_turn = 8;
+  // A loop that has just brought something is turned in each turn for a while.
+  static constexpr unsigned busy_turns = 64;
+  static constexpr unsigned btls_max = 16;  // components; Open MPI has about ten
+
+  std::array<mca_btl_base_component_progress_fn_t, btls_max> btls_{};
+  unsigned btl_count_ = 0;
+  bool more_ = false;  ///< event_driven_ or a pollable
+  bool event_driven_ = false;
+  unsigned turns_without_event_ = 0;
+  Pollable pollable_ = nullptr;
+};
+
+}  // namespace overlap

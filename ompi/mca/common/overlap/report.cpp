@@ -1,0 +1,68 @@
+// The counters of the whole job, one table per component, when MPI_Finalize starts.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/common/overlap/report.hpp"
+
+#include "ompi/mca/common/overlap/openmpi.hpp"
+
+#include "opal/mca/common/overlap/counters.hpp"
+
+namespace overlap {
+namespace {
+
+std::vector<CounterReport>& reports() {
+  static std::vector<CounterReport> all;
+  return all;
+}
+
+void print(const CounterReport& report) {
+  std::vector<std::uint64_t> own(report.rows.size());
+  std::ranges::transform(report.rows, own.begin(),
+                         [](const CounterRow& row) { return *row.storage; });
+  std::vector<std::uint64_t> least(own.size());
+  std::vector<std::uint64_t> most(own.size());
+  std::vector<std::uint64_t> sum(own.size());
+  const int count = static_cast<int>(own.size());
+  PMPI_Reduce(own.data(), least.data(), count, MPI_UINT64_T, MPI_MIN, 0, MPI_COMM_WORLD);
+  PMPI_Reduce(own.data(), most.data(), count, MPI_UINT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
+  PMPI_Reduce(own.data(), sum.data(), count, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (ompi_comm_rank(&ompi_mpi_comm_world.comm) != 0) return;
+  const auto ranks = static_cast<std::uint32_t>(ompi_comm_size(&ompi_mpi_comm_world.comm));
+  const CounterSummary summary{least, most, sum, ranks};
+  std::string text;
+  if (report.table) text = render_counter_table(report.title, report.rows, summary);
+  if (report.explain != nullptr)
+    text += report.title + ": " + report.explain(report.rows, summary) + "\n";
+  std::fputs(text.c_str(), stderr);  // not into the program's output; unbuffered: one write
+}
+
+/// Deleting an attribute of MPI_COMM_SELF is the first thing that MPI_Finalize does; everything
+/// still works then.
+int at_finalize(MPI_Comm, int, void*, void*) noexcept try {
+  std::ranges::for_each(reports(), print);
+  return MPI_SUCCESS;
+} catch (...) {
+  return MPI_ERR_NO_MEM;
+}
+
+/// Attributes cannot be set before MPI_Init has ended; wait for that.
+int when_initialised() noexcept {
+  int done = 0;
+  PMPI_Initialized(&done);
+  if (done == 0) return 0;
+  opal_progress_unregister(when_initialised);
+  int key = MPI_KEYVAL_INVALID;
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_finalize, &key, nullptr);
+  PMPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+  return 0;
+}
+
+}  // namespace
+
+void report_at_finalize() {
+  for (CounterReport& report : take_report_requests()) {
+    if (reports().empty()) opal_progress_register(when_initialised);
+    reports().push_back(std::move(report));
+  }
+}
+
+}  // namespace overlap

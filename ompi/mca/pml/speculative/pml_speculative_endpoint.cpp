@@ -1,0 +1,129 @@
+// Endpoints of this PML: the first message to a process, and what its messages may be like.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pml_speculative.hpp"
+
+namespace overlap::speculative {
+namespace {
+
+/// Largest eager payload: what the tunables say, what every eager BTL of the endpoint sends at
+/// once.
+std::uint64_t eager_bytes(const Endpoint& endpoint, const Tunables& values) noexcept {
+  const std::uint64_t header_bytes = sizeof(EraPrefix) + sizeof(EagerSyncHeader);
+  const std::uint64_t most = endpoint.eager_most_bytes() - header_bytes;
+  if (values.eager_limit != 0) return std::min<std::uint64_t>(values.eager_limit, most);
+  if (endpoint.copies_itself())
+    return std::min<std::uint64_t>(values.shared_memory_eager_limit, most);
+  const std::uint64_t preferred = endpoint.eager_preferred_bytes();
+  return std::min(preferred > header_bytes ? preferred - header_bytes : 0, most);
+}
+
+/// Names of the BTLs of this process, for messages.
+std::string btl_names() {
+  std::string names;
+  for_each_btl([&names](mca_btl_base_module_t& btl) {
+    const std::string name = btl.btl_component->btl_version.mca_component_name;
+    if (("," + names + ",").find("," + name + ",") == std::string::npos)
+      names += (names.empty() ? "" : ",") + name;
+  });
+  return names.empty() ? "none" : names;
+}
+
+/// Of the processes of a host the first names one peer; others meet others for the same reason.
+void show_unreachable(const ompi_proc_t& peer) {
+  const ompi_proc_t* self = ompi_proc_local();
+  show_message(topic_text("unreachable", self->super.proc_name.vpid, hostname(self).c_str(),
+                          peer.super.proc_name.vpid, hostname(&peer).c_str(), btl_names().c_str()),
+               "pml/speculative: unreachable");
+}
+
+Endpoint* connect(ompi_proc_t& proc) {
+  // A peer that is met for the first time here has not passed add_procs.
+  ompi_proc_t* procs = &proc;
+  if (mca_pml_base_pml_check_selected("speculative", &procs, 1) != OMPI_SUCCESS) return nullptr;
+  if (proc.super.proc_arch != ompi_proc_local()->super.proc_arch) {
+    show_topic("other architecture", hostname(&proc).c_str());
+    return nullptr;
+  }
+  Endpoint* made = pml->endpoints.make(proc);
+  if (made == nullptr) {
+    show_unreachable(proc);
+    return nullptr;
+  }
+  pml->driver.adopt_btls();
+  // Only a BTL that messages of ours go through is worth a system call now and then; the others'
+  // connections (tcp is initialised on every host) are accepted by opal_progress.
+  if (made->works_by_events()) pml->driver.need_events();
+  made->eager_bytes = eager_bytes(*made, tunables);
+  if (tunables.explain) explain_paths(*made);
+  return made;
+}
+
+}  // namespace
+
+RtrFacts rtr_facts(const Endpoint& endpoint) noexcept {
+  return {.speculation = true,
+          .self = endpoint.is_self(),
+          .copies_itself = endpoint.copies_itself(),
+          .shared_memory_always = tunables.shared_memory == shared_memory_choice::always};
+}
+
+bool may_speculate(const Endpoint& endpoint) noexcept {
+  return choose_rtr(rtr_facts(endpoint)) == RtrUse::sent;
+}
+
+Endpoint* make_endpoint(Peer& peer) {
+  ompi_communicator_t* comm = ompi_comm_lookup(peer.comm->context);
+  if (comm == nullptr) comm = pml->adding;
+  ompi_proc_t* proc = ompi_comm_peer_lookup(comm, peer.rank);
+  if (proc == nullptr) return nullptr;
+  Endpoint* endpoint = Endpoints::find(*proc);
+  if (endpoint == nullptr) endpoint = connect(*proc);
+  if (endpoint == nullptr) return nullptr;
+  endpoint->add_user();
+  peer.host_data = endpoint;
+  return endpoint;
+}
+
+int add_procs(ompi_proc_t** procs, std::size_t count) noexcept {
+  if (count == 0) return OMPI_SUCCESS;
+  return guarded([&]() -> int {
+    if (const int rc = mca_pml_base_pml_check_selected("speculative", procs, count);
+        rc != OMPI_SUCCESS) {
+      return rc;
+    }
+    opal_bitmap_t reachable;
+    OBJ_CONSTRUCT(&reachable, opal_bitmap_t);
+    int rc = opal_bitmap_init(&reachable, static_cast<int>(count));
+    if (rc == OMPI_SUCCESS) rc = mca_bml.bml_add_procs(count, procs, &reachable);
+    for (std::size_t i = 0; rc == OMPI_ERR_UNREACH && i < count; ++i) {
+      if (opal_bitmap_is_set_bit(&reachable, static_cast<int>(i))) continue;
+      show_unreachable(*procs[i]);
+      break;
+    }
+    OBJ_DESTRUCT(&reachable);
+    if (rc != OMPI_SUCCESS) return rc;
+    for_each_btl([&rc](mca_btl_base_module_t& btl) {
+      if ((btl.btl_flags & MCA_BTL_FLAGS_SEND) == 0 || btl.btl_eager_limit >= control_max_bytes) {
+        return;
+      }
+      const char* name = btl.btl_component->btl_version.mca_component_name;
+      show_topic("eager limit too small", name, btl.btl_eager_limit, name, control_max_bytes);
+      rc = OMPI_ERR_BAD_PARAM;
+    });
+    if (rc != OMPI_SUCCESS) return rc;
+    const Entry entry;
+    pml->driver.adopt_btls();
+    return register_callbacks();
+  });
+}
+
+int del_procs(ompi_proc_t** procs, std::size_t count) noexcept {
+  if (pml != nullptr) {
+    const CallbackEntry entry;
+    processes_gone = true;
+    for (std::size_t i = 0; i < count; ++i) pml->endpoints.retire(*procs[i]);
+  }
+  return mca_bml.bml_del_procs(count, procs);
+}
+
+}  // namespace overlap::speculative

@@ -1,0 +1,126 @@
+// Messages in: from a BTL's callback to the protocol.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pml_speculative_request.hpp"
+
+namespace overlap::speculative {
+namespace {
+
+/// Bytes of a received fragment in one piece; most fragments are in one already.
+std::span<const std::byte> gather(const Received& received, std::vector<std::byte>& storage) {
+  if (received.segment_count == 1) [[likely]]
+    return {received.data(), received.size()};
+  storage.reserve(received.total_size());
+  for (std::size_t i = 0; i < received.segment_count; ++i) {
+    storage.insert(storage.end(), received.data(i), received.data(i) + received.size(i));
+  }
+  return storage;
+}
+
+void handle(std::span<const std::byte> message, const void* rail) {
+  if (const char* fault = find_fault(message)) abort_bad_message(fault, message);
+  const char* fault = pml->protocol.on_message(message, rail);
+  if (fault != nullptr) [[unlikely]]
+    abort_bad_message(fault, message);
+  pml->actions.run();
+}
+
+void receive(const Received& received) noexcept {
+  const CallbackEntry entry;
+  if (processes_gone) return;
+  pml->driver.note_event();
+  const int rc = guarded([&]() -> int {
+    std::vector<std::byte> storage;
+    handle(gather(received, storage), received.btl);
+    return OMPI_SUCCESS;
+  });
+  if (rc != OMPI_SUCCESS) {
+    abort_bad_message("no memory left to receive it", {received.data(), received.size()});
+  }
+}
+
+/// The short way of an eager message: next in its stream, in one piece, its receive posted.
+void receive_eager(const Received& received) noexcept {
+  const std::size_t bytes = received.size();
+  if (received.segment_count == 1 && bytes >= sizeof(SequencedHeader)) [[likely]] {
+    SequencedHeader head;
+    std::memcpy(&head, received.data(), sizeof head);
+    if (head.kind_version == kind_version(Kind::eager) && head.flags == 0) [[likely]] {
+      const CallbackEntry entry;
+      ReceiveOp* op = nullptr;
+      if (!processes_gone && pml->protocol.try_match_eager(head, bytes - sizeof head, op)) {
+        pml->driver.note_event();
+        pml->delivery.deliver(*op, 0, {received.data() + sizeof head, bytes - sizeof head});
+        end(request_of(*op), false);
+        return;
+      }
+    }
+  }
+  receive(received);
+}
+
+void on_btl_error(mca_btl_base_module_t* btl, std::int32_t flags, opal_proc_t* proc,
+                  char* info) noexcept {
+  if ((flags & MCA_BTL_ERROR_FLAGS_NONFATAL) != 0) return;
+  abort_peer_failure(
+      btl != nullptr ? btl->btl_component->btl_version.mca_component_name : "?",
+      proc != nullptr ? hostname(reinterpret_cast<ompi_proc_t*>(proc)) : "an unknown process",
+      info != nullptr ? info : "no details");
+}
+
+/// Prepare the convertor of a receive whose data is not plain bytes. The sender must be known.
+void prepare_convertor(ReceiveRequest& request) {
+  mca_pml_base_request_t& base = request.base.req_base;
+  const Endpoint* endpoint = endpoint_of(*request.op.peer);
+  const ompi_proc_t* proc = endpoint != nullptr ? &endpoint->proc() : ompi_proc_local();
+  base.req_proc = const_cast<ompi_proc_t*>(proc);
+  opal_convertor_copy_and_prepare_for_recv(proc->super.proc_convertor, &base.req_datatype->super,
+                                           base.req_count, base.req_addr, 0, &base.req_convertor);
+  request.converter_ready = true;
+}
+
+}  // namespace
+
+void Delivery::deliver(ReceiveOp& op, std::uint64_t offset_bytes,
+                       std::span<const std::byte> payload) {
+  ReceiveRequest& request = request_of(op);
+  const std::uint64_t room_bytes =
+      op.capacity_bytes > offset_bytes ? op.capacity_bytes - offset_bytes : 0;
+  const std::size_t bytes = std::min<std::uint64_t>(payload.size(), room_bytes);
+  if (bytes == 0) return;
+  if (request.contiguous) [[likely]] {
+    std::memcpy(static_cast<char*>(data_start(request)) + offset_bytes, payload.data(), bytes);
+    return;
+  }
+  opal_convertor_t& convertor = request.base.req_base.req_convertor;
+  if (!request.converter_ready) prepare_convertor(request);
+  std::size_t position = offset_bytes;
+  opal_convertor_set_position(&convertor, &position);
+  iovec piece{const_cast<std::byte*>(payload.data()), bytes};
+  std::uint32_t pieces = 1;
+  std::size_t unpacked = bytes;
+  opal_convertor_unpack(&convertor, &piece, &pieces, &unpacked);
+}
+
+std::uint64_t Delivery::process_of(const Communicator& own, std::int32_t rank) {
+  ompi_communicator_t* comm = ompi_comm_lookup(own.context);
+  if (comm == nullptr) comm = pml->adding;
+  return process_number(ompi_comm_peer_lookup(comm, rank)->super.proc_name);
+}
+
+int register_callbacks() {
+  if (const int rc = register_receiver<receive_eager>(tag_eager); rc != OMPI_SUCCESS) return rc;
+  if (const int rc = register_receiver<receive>(tag_control); rc != OMPI_SUCCESS) return rc;
+  return mca_bml.bml_register_error(on_btl_error);
+}
+
+void abort_peer_failure(const char* btl, const std::string& peer, const char* details) noexcept {
+  show_topic("btl error", btl, peer.c_str(), details);
+  abort_job(1);
+}
+
+void abort_bad_message(const char* fault, std::span<const std::byte> message) noexcept {
+  show_topic("bad message", fault, describe(message).c_str());
+  abort_job(1);
+}
+
+}  // namespace overlap::speculative

@@ -1,0 +1,109 @@
+// MPI's receives.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pml_speculative_request.hpp"
+
+namespace overlap::speculative {
+namespace {
+
+/// Poll the network once before a large receive is posted, so that an RTS that has arrived is
+/// matched (P1.4).
+void look_early(Communicator& comm, ReceiveOp& op) {
+  if (!tunables.early_progress || !pml->protocol.wants_early_progress(comm, op)) return;
+  pml->driver.poll_thoroughly();
+  if (pml->protocol.probe(comm, op.source, op.tag) != nullptr) {
+    ++process_counters().early_progress_hits;
+    op.found_by_look = true;
+  }
+}
+
+/// Start a receive under the lock. @returns  the request
+ReceiveRequest* start_locked(void* buffer, std::size_t count, ompi_datatype_t* type, int source,
+                             int tag, ompi_communicator_t* comm) {
+  const Entry entry;
+  ReceiveRequest* made = make_receive(buffer, count, type, source, tag, comm, false);
+  start_receive(*made);
+  return made;
+}
+
+}  // namespace
+
+ReceiveRequest* make_receive(void* buffer, std::size_t count, ompi_datatype_t* type, int source,
+                             int tag, ompi_communicator_t* comm, bool persistent) {
+  ReceiveRequest& request = take_receive_request();
+  MCA_PML_BASE_RECV_REQUEST_INIT(&request.base, buffer, count, type, source, tag, comm, persistent);
+  request.converter_ready = false;
+  request.contiguous = is_contiguous(*type, count);
+  request.op.source = source;
+  request.op.tag = tag;
+  request.op.capacity_bytes = type->super.size * count;
+  return &request;
+}
+
+void activate(ReceiveRequest& request) noexcept {
+  MCA_PML_BASE_RECV_START(&request.base);
+  request.life.start();
+}
+
+void start_receive(ReceiveRequest& request) {
+  activate(request);
+  ReceiveOp& op = request.op;
+  Communicator& comm = protocol_of(request.base.req_base.req_comm);
+  op.speculate = false;
+  op.found_by_look = false;
+  if (op.source != any_source && op.capacity_bytes > 0) {
+    const Endpoint* endpoint = endpoint_of(comm.peer(op.source));
+    if (endpoint != nullptr && op.capacity_bytes > endpoint->eager_bytes) [[unlikely]] {
+      op.speculate = may_speculate(*endpoint);
+      // Without RTRs there is nothing to save: the copy is made here, now or in MPI_Wait.
+      if (op.speculate) look_early(comm, op);
+    }
+  } else if (op.source == any_source && op.capacity_bytes > tunables.shared_memory_eager_limit) {
+    look_early(comm, op);
+  }
+  Arrived* eager = pml->protocol.post_receive(comm, op);
+  pml->actions.run();  // an acknowledgement that goes out holds the request
+  if (eager != nullptr) finish_arrived(request, *eager);
+}
+
+void finish_arrived(ReceiveRequest& request, Arrived& message) {
+  pml->delivery.deliver(request.op, 0, {message.payload(), message.payload_bytes});
+  Arrived::destroy(&message);
+  end(request, false);
+}
+
+int finish_blocking(ReceiveRequest& request, ompi_status_public_t* status) {
+  wait_complete(request.ompi());
+  const ompi_status_public_t& result = request.ompi().req_status;
+  if (status != MPI_STATUS_IGNORE) OMPI_COPY_STATUS(status, result, false);
+  const int rc = result.MPI_ERROR;
+  give_up(request);
+  return rc;
+}
+
+int irecv_init(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag,
+               ompi_communicator_t* comm, ompi_request_t** request) noexcept {
+  return guarded([&]() -> int {
+    const Entry entry;
+    ReceiveRequest* made = make_receive(buffer, count, type, source, tag, comm, true);
+    made->base.req_base.req_pml_complete = true;
+    *request = &made->ompi();
+    return OMPI_SUCCESS;
+  });
+}
+
+int irecv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag,
+          ompi_communicator_t* comm, ompi_request_t** request) noexcept {
+  return guarded([&]() -> int {
+    *request = &start_locked(buffer, count, type, source, tag, comm)->ompi();
+    return OMPI_SUCCESS;
+  });
+}
+
+int recv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag,
+         ompi_communicator_t* comm, ompi_status_public_t* status) noexcept {
+  return guarded([&]() -> int {
+    return finish_blocking(*start_locked(buffer, count, type, source, tag, comm), status);
+  });
+}
+
+}  // namespace overlap::speculative

@@ -1,0 +1,119 @@
+// Probes, matched probes, and the receives of what they have found.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pml_speculative_request.hpp"
+
+namespace overlap::speculative {
+namespace {
+
+/// @returns  the oldest message that matches, after a poll of the network if there was none
+Arrived* look_for(int source, int tag, ompi_communicator_t* comm) {
+  Communicator& own = protocol_of(comm);
+  Arrived* found = pml->protocol.probe(own, source, tag);
+  if (found != nullptr) return found;
+  pml->driver.poll_thoroughly();
+  return pml->protocol.probe(own, source, tag);
+}
+
+void fill_status(ompi_status_public_t* status, const Arrived& message) noexcept {
+  if (status == MPI_STATUS_IGNORE) return;
+  status->MPI_SOURCE = message.peer->rank;
+  status->MPI_TAG = message.tag;
+  status->_ucount = message.length_bytes;
+  status->_cancelled = 0;
+}
+
+int improbe_once(int source, int tag, ompi_communicator_t* comm, int* matched,
+                 ompi_message_t** message, ompi_status_public_t* status) {
+  const Entry entry;
+  Arrived* found = look_for(source, tag, comm);
+  *matched = found != nullptr ? 1 : 0;
+  *message = MPI_MESSAGE_NULL;
+  if (found == nullptr) return OMPI_SUCCESS;
+  ompi_message_t* made = ompi_message_alloc();
+  if (made == nullptr) return OMPI_ERR_OUT_OF_RESOURCE;
+  pml->protocol.take(*found);
+  pml->actions.run();
+  made->comm = comm;
+  made->req_ptr = found;
+  made->peer = found->peer->rank;
+  made->count = found->length_bytes;
+  *message = made;
+  fill_status(status, *found);
+  return OMPI_SUCCESS;
+}
+
+/// The request that a matched probe's message becomes.
+ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t* type,
+                                ompi_message_t** message) {
+  const Entry entry;
+  auto* taken = static_cast<Arrived*>((*message)->req_ptr);
+  ReceiveRequest* request =
+      make_receive(buffer, count, type, taken->peer->rank, taken->tag, (*message)->comm, false);
+  activate(*request);
+  request->op.peer = taken->peer;
+  request->op.found_by_look = false;
+  Arrived* eager = pml->protocol.receive_taken(*taken, request->op);
+  pml->actions.run();  // an acknowledgement that goes out holds the request
+  if (eager != nullptr) finish_arrived(*request, *eager);
+  ompi_message_return(*message);
+  *message = MPI_MESSAGE_NULL;
+  return request;
+}
+
+}  // namespace
+
+int iprobe(int source, int tag, ompi_communicator_t* comm, int* matched,
+           ompi_status_public_t* status) noexcept {
+  const int rc = guarded([&]() -> int {
+    const Entry entry;
+    const Arrived* found = look_for(source, tag, comm);
+    *matched = found != nullptr ? 1 : 0;
+    if (found != nullptr) fill_status(status, *found);
+    return OMPI_SUCCESS;
+  });
+  // What is not a BTL (a non-blocking collective, an oversubscribed core's yield) lives from this.
+  if (rc == OMPI_SUCCESS && *matched == 0) opal_progress();
+  return rc;
+}
+
+int probe(int source, int tag, ompi_communicator_t* comm, ompi_status_public_t* status) noexcept {
+  int matched = 0;
+  int rc = OMPI_SUCCESS;
+  while (rc == OMPI_SUCCESS && matched == 0) rc = iprobe(source, tag, comm, &matched, status);
+  return rc;
+}
+
+int improbe(int source, int tag, ompi_communicator_t* comm, int* matched, ompi_message_t** message,
+            ompi_status_public_t* status) noexcept {
+  const int rc =
+      guarded([&]() -> int { return improbe_once(source, tag, comm, matched, message, status); });
+  if (rc == OMPI_SUCCESS && *matched == 0) opal_progress();
+  return rc;
+}
+
+int mprobe(int source, int tag, ompi_communicator_t* comm, ompi_message_t** message,
+           ompi_status_public_t* status) noexcept {
+  int matched = 0;
+  int rc = OMPI_SUCCESS;
+  while (rc == OMPI_SUCCESS && matched == 0) {
+    rc = improbe(source, tag, comm, &matched, message, status);
+  }
+  return rc;
+}
+
+int imrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message,
+           ompi_request_t** request) noexcept {
+  return guarded([&]() -> int {
+    *request = &receive_message(buffer, count, type, message)->ompi();
+    return OMPI_SUCCESS;
+  });
+}
+
+int mrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message,
+          ompi_status_public_t* status) noexcept {
+  return guarded([&]() -> int {
+    return finish_blocking(*receive_message(buffer, count, type, message), status);
+  });
+}
+
+}  // namespace overlap::speculative

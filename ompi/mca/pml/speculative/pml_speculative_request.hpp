@@ -1,0 +1,188 @@
+// Send and receive requests: what a BTL, the protocol and MPI need of one message.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "pml_speculative.hpp"
+
+#include "ompi/mca/common/overlap/protocol/request_life.hpp"
+#include "ompi/mca/common/overlap/registration.hpp"
+#include "ompi/mca/common/overlap/transfer.hpp"
+
+namespace overlap::speculative {
+
+/// An eager message whose BTL had no room: its request is not complete before it has been sent.
+class WaitingEager final : public Work {
+ public:
+  explicit WaitingEager(SendRequest& request) noexcept : request_(request) {}
+  /// Queue it behind what waits already. @param header  copied; its length in [16,
+  /// header_most_bytes]
+  void wait(Endpoint& endpoint, mca_btl_base_tag_t tag, std::span<const std::byte> header);
+  bool try_again() override;
+
+ private:
+  SendRequest& request_;
+  mca_btl_base_tag_t tag_ = 0;
+  std::uint8_t header_bytes_ = 0;
+  static constexpr std::size_t header_most_bytes = sizeof(EraPrefix) + sizeof(EagerSyncHeader);
+  std::array<std::byte, header_most_bytes> header_{};
+};
+
+/// The write of a send into its receiver's buffer.
+class SendTransfer final : public Transfer {
+ public:
+  explicit SendTransfer(SendRequest& request) noexcept : request_(request) {}
+  void start_write();
+
+ private:
+  std::span<const std::byte> end_message(mca_btl_base_tag_t& tag) override;
+  void posted(bool end_behind) override;
+  void moved(std::uint64_t bytes) override;
+  void ended(bool ok) override;
+  void refused_for_good(const Rail& rail) override;
+
+  SendRequest& request_;
+  DoneHeader done_{};
+};
+
+/// The read of a receive out of its sender's buffer.
+class ReceiveTransfer final : public Transfer {
+ public:
+  explicit ReceiveTransfer(ReceiveRequest& request) noexcept : request_(request) {}
+  void start_read();
+
+ private:
+  std::span<const std::byte> end_message(mca_btl_base_tag_t& tag) override;
+  void posted(bool end_behind) override;
+  void moved(std::uint64_t bytes) override;
+  void ended(bool ok) override;
+  void refused_for_good(const Rail& rail) override;
+
+  ReceiveRequest& request_;
+  DoneHeader done_{};
+};
+
+/// The payload of a send as fragments, where neither side can access the other's memory.
+class Fragments final : public Work {
+ public:
+  explicit Fragments(SendRequest& request) noexcept : request_(request) {}
+  /// Send op.take_bytes as fragments to op.receive.
+  void start();
+  void fragment_ended();
+  bool try_again() override;
+
+ private:
+  enum class Pushed : std::uint8_t { in_flight, no_room, ended };
+  [[nodiscard]] Pushed push();
+  void push_or_wait();
+  [[nodiscard]] bool try_send_one();
+  [[nodiscard]] std::uint32_t in_flight_max() const noexcept;
+
+  SendRequest& request_;
+  std::uint64_t sent_bytes_ = 0;
+  std::uint32_t in_flight_ = 0;
+  bool pushing_ = false;
+};
+
+/// A protocol's operation that knows its request.
+template <class Op, class Request>
+struct OwnedOp : Op {
+  Request* request = nullptr;
+};
+
+// The first member makes each one a request of Open MPI's free lists, debuggers and MPI_Bsend.
+
+struct SendRequest {
+  mca_pml_base_send_request_t base;
+  OwnedOp<SendOp, SendRequest> op;
+  RequestLife life;
+  Endpoint* endpoint;  ///< that the message goes to
+  bool buffered;  ///< MPI_Bsend has packed the data elsewhere: complete towards MPI since its start
+  Registration exposed;  ///< for the receiver's read
+  SendTransfer transfer;
+  Fragments fragments;
+  WaitingEager eager;
+
+  [[nodiscard]] ompi_request_t& ompi() noexcept { return base.req_base.req_ompi; }
+};
+
+struct ReceiveRequest {
+  mca_pml_base_recv_request_t base;
+  OwnedOp<ReceiveOp, ReceiveRequest> op;
+  RequestLife life;
+  bool contiguous;
+  bool converter_ready;
+  Registration exposed;  ///< for the sender's write
+  ReceiveTransfer transfer;
+
+  [[nodiscard]] ompi_request_t& ompi() noexcept { return base.req_base.req_ompi; }
+};
+
+extern "C" {
+extern opal_class_t overlap_speculative_send_request_class;
+extern opal_class_t overlap_speculative_receive_request_class;
+}
+
+[[nodiscard]] inline SendRequest& request_of(SendOp& op) noexcept {
+  return *static_cast<OwnedOp<SendOp, SendRequest>&>(op).request;
+}
+[[nodiscard]] inline ReceiveRequest& request_of(ReceiveOp& op) noexcept {
+  return *static_cast<OwnedOp<ReceiveOp, ReceiveRequest>&>(op).request;
+}
+
+/// Where the bytes of a request begin, when they are contiguous.
+[[nodiscard]] inline void* data_start(const SendRequest& request) noexcept {
+  const mca_pml_base_send_request_t& base = request.base;
+  if (base.req_addr != base.req_base.req_addr) return const_cast<void*>(base.req_addr);
+  return static_cast<char*>(base.req_base.req_addr) + base.req_base.req_datatype->super.true_lb;
+}
+[[nodiscard]] inline void* data_start(const ReceiveRequest& request) noexcept {
+  return static_cast<char*>(request.base.req_base.req_addr) +
+         request.base.req_base.req_datatype->super.true_lb;
+}
+/// Can the other side take a send's bytes as they lie in memory?
+[[nodiscard]] inline bool is_contiguous(const SendRequest& request) noexcept {
+  return opal_convertor_need_buffers(&request.base.req_base.req_convertor) == 0;
+}
+
+/// Take a request out of its free list. @throws std::bad_alloc  @thread  progress lock held
+[[nodiscard]] SendRequest& take_send_request();
+[[nodiscard]] ReceiveRequest& take_receive_request();
+/// Give up a request: its references are dropped. @thread  progress lock NOT held
+void release(SendRequest& request) noexcept;
+void release(ReceiveRequest& request) noexcept;
+/// The caller of a blocking call needs its request no more. @thread  progress lock NOT held
+template <class Request>
+void give_up(Request& request) noexcept {
+  bool last = false;
+  {
+    const Entry entry;
+    last = request.life.free();
+  }
+  if (last) release(request);
+}
+
+/// The protocol, or the BTL that has taken an eager message, is done with a request. It completes
+/// now, in the completion queue, or when the last hold is released. @thread  progress lock held
+void end(SendRequest& request);
+void end(ReceiveRequest& request, bool cancelled);
+/// A message of the request needs this process no more. @thread  progress lock held
+void let_go_send(void* request);
+void let_go_receive(void* request);
+/// Complete one request of the completion queue. @thread  progress lock NOT held
+void complete(ompi_request_t& request) noexcept;
+
+[[nodiscard]] ReceiveRequest* make_receive(void* buffer, std::size_t count, ompi_datatype_t* type,
+                                           int source, int tag, ompi_communicator_t* comm,
+                                           bool persistent);
+/// @thread  progress lock held
+void activate(ReceiveRequest& request) noexcept;
+void start_receive(ReceiveRequest& request);
+/// Hand an eager message that had arrived before to the receive that matches it.
+void finish_arrived(ReceiveRequest& request, Arrived& message);
+/// Wait, report, give the request back. @thread  progress lock NOT held
+[[nodiscard]] int finish_blocking(ReceiveRequest& request, ompi_status_public_t* status);
+/// @param message  set by a buffered send: each start is a message of its own, because the last one
+///                 may still be in flight when the request is started again. For give_up().
+[[nodiscard]] int start_send(SendRequest& request, SendRequest*& message);
+
+}  // namespace overlap::speculative

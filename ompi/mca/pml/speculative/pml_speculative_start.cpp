@@ -1,0 +1,36 @@
+// MPI_Start and MPI_Startall.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pml_speculative_request.hpp"
+
+namespace overlap::speculative {
+namespace {
+
+int start_one(mca_pml_base_request_t& base) {
+  SendRequest* message = nullptr;
+  int rc = OMPI_SUCCESS;
+  {
+    const Entry entry;
+    if (base.req_type == MCA_PML_REQUEST_RECV) {
+      start_receive(reinterpret_cast<ReceiveRequest&>(base));
+    } else {
+      rc = start_send(reinterpret_cast<SendRequest&>(base), message);
+    }
+  }
+  if (message != nullptr) rc == OMPI_SUCCESS ? give_up(*message) : release(*message);
+  return rc;
+}
+
+}  // namespace
+
+int start(std::size_t count, ompi_request_t** requests) noexcept {
+  return guarded([&]() -> int {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (requests[i] == nullptr || requests[i]->req_type != OMPI_REQUEST_PML) continue;
+      const int rc = start_one(*reinterpret_cast<mca_pml_base_request_t*>(requests[i]));
+      if (rc != OMPI_SUCCESS) return rc;
+    }
+    return OMPI_SUCCESS;
+  });
+}
+
+}  // namespace overlap::speculative

@@ -1,0 +1,48 @@
+// What a user reads at the end of a job.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "test/support/catch.hpp"
+
+#include "gain.hpp"
+
+using namespace overlap::speculative;
+
+namespace {
+
+bool says(const JobTotals& totals, const char* words) {
+  INFO(explain_gain(totals));
+  return explain_gain(totals).find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a job without large messages has nothing to gain", "[P1.13]") {
+  CHECK(says({}, "No message was larger than the eager limit"));
+}
+
+TEST_CASE("used RTRs are counted, and need no advice", "[P1.13]") {
+  const JobTotals totals{.rts_sent = 10, .rtr_sent = 95, .rtr_used = 90, .rtr_late = 5};
+  CHECK(explain_gain(totals) ==
+        "90 of 100 large messages went to the buffer of a posted receive without being announced "
+        "(RTR).");
+}
+
+TEST_CASE("where nothing is gained the likeliest reason is named", "[P1.13]") {
+  CHECK(says({.rts_sent = 7}, "No receive sent an RTR (rtr_sent is 0)"));
+  CHECK(says({.rts_sent = 7}, "speculation is off unless pml_speculative_shared_memory is always"));
+  CHECK(says({.rts_sent = 7, .late_receives = 6, .wildcard_receives = 1},
+             "6 of 7 receives were posted after their message had been announced"));
+  CHECK(says({.rts_sent = 7, .late_receives = 1, .wildcard_receives = 6},
+             "6 of 7 receives had MPI_ANY_SOURCE or MPI_ANY_TAG"));
+  CHECK(says({.rts_sent = 90, .rtr_sent = 100, .rtr_used = 10, .rtr_late = 90},
+             "90 of 100 RTRs arrived when their message had been announced already"));
+  CHECK(says({.rts_sent = 90, .rtr_sent = 100, .rtr_used = 10, .rtr_dropped = 90},
+             "90 of 100 RTRs met a message that could not use them"));
+  CHECK(says({.rts_sent = 90, .rtr_sent = 10, .rtr_used = 10}, "few receives sent one"));
+}
+
+TEST_CASE("stopped envelopes are named where nothing is gained", "[P1.11][P1.13]") {
+  JobTotals totals{.rts_sent = 90, .rtr_sent = 16, .rtr_late = 16, .stops = 3};
+  CHECK(says(totals, "stopped for 3 envelopes"));
+  totals.rtr_used = 200;
+  CHECK_FALSE(says(totals, "stopped for"));
+}

@@ -1,0 +1,64 @@
+// Which way messages to one process go, by size, and why: a table for users.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "send_path.hpp"
+
+namespace overlap::speculative {
+
+/// Do receives from a process offer their buffers (RTR)?
+enum class RtrUse : std::uint8_t {
+  sent,
+  off,            ///< pml_speculative_speculation
+  self,           ///< a process's messages to itself
+  shared_memory,  ///< the sender's own processor would make the copy
+};
+
+struct RtrFacts {
+  bool speculation = true;            ///< the tunable
+  bool self = false;                  ///< the process itself
+  bool copies_itself = false;         ///< a put is a copy by the sender's processor
+  bool shared_memory_always = false;  ///< the tunable pml_speculative_shared_memory
+};
+
+/// Where the sender's own processor would make the copy, an RTR only moves it into the sender's
+/// call.
+[[nodiscard]] constexpr RtrUse choose_rtr(const RtrFacts& facts) noexcept {
+  if (!facts.speculation) return RtrUse::off;
+  if (facts.self) return RtrUse::self;
+  return facts.copies_itself && !facts.shared_memory_always ? RtrUse::shared_memory : RtrUse::sent;
+}
+
+/// What is known of the way to one process.
+struct PathFacts {
+  std::string eager_btl;   ///< takes eager messages; several are joined by "+"
+  std::string memory_btl;  ///< puts and gets; empty: none does
+  bool can_put = false;
+  bool can_get = false;
+  bool rtr_names_memory = true;  ///< pml_speculative_cancel, and what the rails are like
+  SendFacts send;  ///< eager_bytes, zero_copy_bytes, can_inject; of a contiguous message
+  RtrFacts rtr;
+  std::uint64_t rtr_min_bytes = 0;  ///< smallest receive that sends an RTR
+};
+
+/// One class of messages.
+struct PathRow {
+  std::uint64_t first_bytes = 0;
+  std::uint64_t last_bytes = 0;  ///< UINT64_MAX: no limit
+  std::string path;
+  std::string btl;
+  std::string why;
+};
+
+/// The rows in the order of sizes; those of large messages come in the order of preference.
+[[nodiscard]] std::vector<PathRow> path_table(const PathFacts& facts);
+
+/// The same as text, a line per row. @param who  "rank 0 to rank 1 on HOST"
+[[nodiscard]] std::string render_path_table(const std::string& who,
+                                            const std::vector<PathRow>& rows);
+
+}  // namespace overlap::speculative

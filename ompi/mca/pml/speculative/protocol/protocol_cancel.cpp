@@ -1,0 +1,213 @@
+// The receiver's half of the protocol: cancelled receives, and the RTRs that they leave behind.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cassert>
+#include <cstring>
+
+#include "protocol.hpp"
+#include "protocol_emit.hpp"
+
+namespace overlap::speculative {
+
+void Protocol::cancel(Communicator& comm, ReceiveOp& op) {
+  if (op.state == ReceiveState::queued) {
+    comm.unpost(op);
+    advance(op, ReceiveEvent::cancel);
+  } else if (op.state == ReceiveState::offered) {
+    if (!may_cancel_alone(op)) {
+      advance(op, ReceiveEvent::cancel);
+      return;
+    }
+    comm.unpost(op);
+    leave_ghost(op);
+    ++op.peer->receive_envelopes.get(op.tag, unbounded_envelopes)->orphaned_rtrs;
+    advance(op, ReceiveEvent::cancel_alone);
+  }
+}
+
+/// Can no RTR of the envelope from this one on name memory? The messages that they are for move up
+/// by one receive, and must not have been written to another one before.
+bool Protocol::may_cancel_alone(ReceiveOp& op) const noexcept {
+  for (ReceiveOp* each = &op; each != nullptr; each = op.peer->posted.find_after(*each)) {
+    if (each->state != ReceiveState::queued && each->names_memory) return false;
+  }
+  return true;
+}
+
+/// A ghost takes the RTR of a receive over.
+void Protocol::leave_ghost(ReceiveOp& op) {
+  Ghost& ghost = ghosts_.add();
+  ghost.peer = op.peer;
+  ghost.tag = op.tag;
+  hand_over(op, ghost);
+  advance(ghost, ReceiveEvent::haunt);
+}
+
+void Protocol::hand_over(ReceiveOp& op, Ghost& ghost) noexcept {
+  ghost.handle = std::exchange(op.handle, 0);
+  ghost.capacity_bytes = op.capacity_bytes;
+  ghost.names_memory = false;
+  receives_.rebind(ghost.handle, ghost);
+}
+
+/// Is the RTR of a receive, which something else than its use is about to match, still good for a
+/// later message? It is while ghosts are ahead of it.
+bool Protocol::rtr_outlives(const ReceiveOp& op) const noexcept {
+  return !ghosts_.empty() && op.state == ReceiveState::offered && !op.names_memory &&
+         ghosts_.any(*op.peer, op.tag);
+}
+
+void Protocol::remove_ghost(Ghost& ghost) noexcept {
+  if (ghost.handle != 0) receives_.remove(ghost.handle);
+  ghosts_.remove(ghost);
+}
+
+/// RTRs without receives that a peer will not use any more. @param tag  any_tag: of all envelopes
+void Protocol::lay_ghosts(const Peer& peer, std::int32_t tag) {
+  std::vector<Ghost*> gone;
+  ghosts_.for_each([&](Ghost& ghost) {
+    if (ghost.state == ReceiveState::ghost && ghost.peer == &peer &&
+        (tag == any_tag || ghost.tag == tag))
+      gone.push_back(&ghost);
+  });
+  for (Ghost* ghost : gone) {
+    advance(*ghost, ReceiveEvent::revoked);
+    remove_ghost(*ghost);
+  }
+}
+
+/// Their communicator goes, and its unexpected messages with it.
+void Protocol::forget_ghosts(const Communicator& comm) {
+  std::vector<Ghost*> gone;
+  ghosts_.for_each([&](Ghost& ghost) {
+    if (ghost.peer->comm == &comm) gone.push_back(&ghost);
+  });
+  for (Ghost* ghost : gone) {
+    static_cast<void>(early_fragments_.take(ghost->handle));
+    remove_ghost(*ghost);
+  }
+}
+
+/// Does an RTS that meets no RTR of its own answer one of a cancelled receive? Each is for one
+/// message.
+bool Protocol::answers_orphan(ReceiveEnvelope* envelope) noexcept {
+  if (envelope == nullptr || envelope->orphaned_rtrs == 0) return false;
+  --envelope->orphaned_rtrs;
+  return true;
+}
+
+/// A message uses the RTR of a cancelled receive. MPI gives it to the first receive that matches
+/// now; without one it is an unexpected message, and its payload is collected.
+const char* Protocol::use_ghost(Ghost& ghost, Peer& peer, const RtrAckHeader& ack) {
+  ReceiveEnvelope* envelope = peer.receive_envelopes.find(ack.head.tag);
+  ReceiveOp* op = peer.comm->find_posted(peer, ack.head.tag);
+  if (op == nullptr) {
+    static_cast<void>(answers_orphan(envelope));
+    return collect(ghost, peer, ack);
+  }
+  const Handle used = ghost.handle;
+  peer.comm->unpost(*op);
+  if (op->state == ReceiveState::offered) {
+    hand_over(*op, ghost);  // the message that would have used it moves up as well
+  } else {
+    static_cast<void>(answers_orphan(envelope));
+    if (op->handle != 0) receives_.remove(op->handle);  // of an RTR that is void
+    ghosts_.remove(ghost);
+  }
+  op->handle = used;
+  receives_.rebind(used, *op);
+  set_matched(*op, peer, ack.head.tag, ack.length_bytes);
+  op->coming_bytes = ack.length_bytes;
+  advance(*op, ReceiveEvent::redirected);
+  return take_early_fragments(used);
+}
+
+const char* Protocol::collect(Ghost& ghost, Peer& peer, const RtrAckHeader& ack) {
+  Arrived* message = pool_.make(ack.length_bytes);
+  message->peer = &peer;
+  message->tag = ack.head.tag;
+  message->kind = Kind::rtr_ack;
+  message->length_bytes = ack.length_bytes;
+  message->ghost = ghost.handle;
+  store_unexpected(*message);
+  ghost.message = message;
+  ghost.coming_bytes = ack.length_bytes;
+  advance(ghost, ReceiveEvent::rtr_ack);
+  return take_early_fragments(ghost.handle);
+}
+
+/// A receive gets a message of which fragments may still come. @returns  as post_receive
+Arrived* Protocol::receive_collected(Arrived& message, ReceiveOp& op) {
+  auto& ghost = static_cast<Ghost&>(*receives_.find(message.ghost));
+  set_matched(op, *message.peer, message.tag, message.length_bytes);
+  ghost.receive = &op;
+  advance(op, ReceiveEvent::collected);
+  return nullptr;
+}
+
+/// The last fragment of a collected message is here.
+void Protocol::end_collection(Ghost& ghost) {
+  Arrived* message = std::exchange(ghost.message, nullptr);
+  ReceiveOp* op = ghost.receive;
+  advance(ghost, ReceiveEvent::all_here);
+  remove_ghost(ghost);
+  message->kind = Kind::eager;
+  message->ghost = 0;
+  if (op == nullptr) return;
+  host_.deliver(*op, 0, {message->payload(), message->payload_bytes});
+  Arrived::destroy(message);
+  advance(*op, ReceiveEvent::all_here);
+}
+
+/// What has come of a message before it was known whose it is.
+const char* Protocol::take_early_fragments(Handle handle) {
+  if (early_fragments_.empty()) return nullptr;
+  for (const auto& fragment : early_fragments_.take(handle)) {
+    ReceiveOp* op = receives_.find(handle);
+    if (op == nullptr) return too_many_fragments;
+    if (const char* fault = take_fragment(*op, fragment.offset_bytes, fragment.payload))
+      return fault;
+  }
+  return nullptr;
+}
+
+/// A piece of the payload of a message that is matched, or collected.
+const char* Protocol::take_fragment(ReceiveOp& op, std::uint64_t offset_bytes,
+                                    std::span<const std::byte> payload) {
+  if (offset_bytes > op.coming_bytes || payload.size() > op.coming_bytes - offset_bytes)
+    return "a fragment behind the end of the buffer";
+  if (payload.size() > op.coming_bytes - op.arrived_bytes) return too_many_fragments;
+  op.arrived_bytes += payload.size();
+  if (op.state != ReceiveState::collecting) {
+    host_.deliver(op, offset_bytes, payload);
+    check_all_here(op);
+    return nullptr;
+  }
+  auto& ghost = static_cast<Ghost&>(op);
+  std::memcpy(ghost.message->payload() + offset_bytes, payload.data(), payload.size());
+  if (ghost.arrived_bytes >= ghost.coming_bytes) end_collection(ghost);
+  return nullptr;
+}
+
+const char* Protocol::on_revoke_ack(Peer& peer, std::span<const std::byte> message) {
+  const auto head = load<SequencedHeader>(message);
+  ReceiveEnvelope* envelope = peer.receive_envelopes.find(head.tag);
+  if (envelope == nullptr || envelope->revokes_out == 0)
+    return "a REVOKE-ACK that nobody waits for";
+  // While a REVOKE is out nothing is offered: every RTR that is out is older than the first REVOKE
+  // and void now.
+  --envelope->revokes_out;
+  envelope->orphaned_rtrs = 0;
+  lay_ghosts(peer, head.tag);
+  ReceiveOp* next = nullptr;
+  for (ReceiveOp* op = peer.posted.find(head.tag); op != nullptr; op = next) {
+    next = peer.posted.find_after(*op);
+    if (op->state != ReceiveState::revoking) continue;
+    peer.comm->unpost(*op);
+    advance(*op, ReceiveEvent::revoked);
+  }
+  take_back_offers(peer, head.tag);
+  offer_waiting(peer, head.tag, true);
+  return nullptr;
+}
+
+}  // namespace overlap::speculative

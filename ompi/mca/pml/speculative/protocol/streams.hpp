@@ -1,0 +1,97 @@
+// Which communicator of this process a message belongs to, by its stream's identity, and whether it
+// is one that has been freed (docs/design/streams.md).
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "communicator.hpp"
+#include "held_messages.hpp"
+#include "host.hpp"
+
+namespace overlap::speculative {
+
+/// A communicator that comes into being.
+struct NewCommunicator {
+  std::uint16_t context = 0;
+  std::int32_t my_rank = 0;
+  std::size_t size = 0;            ///< processes that can be talked to (the remote group of an
+                                   ///< intercommunicator)
+  bool world = false;              ///< MPI_COMM_WORLD: exists once, before anybody can speak
+  bool agreed_by_messages = true;  ///< its processes have agreed on the context by messages that
+                                   ///< went through here; false: by other ways (MPI_Comm_spawn)
+};
+
+/// The communicators of a process and the identity of every stream.
+class Streams {
+ public:
+  /// @param process  this process's number, as everybody's Host::process_of says it
+  Streams(Host& host, std::uint64_t process, bool speculation, HeldBound bound);
+
+  [[nodiscard]] Communicator* find(std::uint16_t context) const noexcept {
+    return context < communicators_.size() ? communicators_[context].get() : nullptr;
+  }
+  Communicator& add(const NewCommunicator& fresh);
+  void remove(Communicator& comm);
+
+  enum class Verdict : std::uint8_t {
+    pass,   ///< for `peer`
+    bound,  ///< the same, and the first of its stream: held messages of it may pass now
+    held,   ///< kept until more is known
+    stale,  ///< its communicator has been freed
+    fault,  ///< cannot be
+  };
+  struct Admission {
+    Verdict verdict;
+    Peer* peer = nullptr;
+    const char* fault = nullptr;
+    std::size_t dropped = 0;  ///< held messages that turned out to be stale
+  };
+  /// Whose is this forward or reverse message? Asked before anything else in it is used.
+  ///
+  /// @param prefix  nullptr when the message has none
+  /// @param whole   the message with its prefix
+  [[nodiscard]] Admission admit(const SequencedHeader& head, const EraPrefix* prefix,
+                                std::span<const std::byte> whole);
+  /// Take the held messages of a context, or of one stream, to be admitted again.
+  [[nodiscard]] std::vector<HeldMessages::Held> take_held(std::uint16_t context);
+  [[nodiscard]] std::vector<HeldMessages::Held> take_held(const StreamIdentity& identity);
+
+  /// Does the next forward message to this peer need a prefix?
+  [[nodiscard]] bool must_announce(const Peer& peer) const noexcept {
+    return peer.told_era != era_;
+  }
+  /// The prefix; the peer counts as told.
+  [[nodiscard]] EraPrefix announce(Peer& peer) noexcept;
+
+  [[nodiscard]] std::uint32_t era() const noexcept { return era_; }
+  [[nodiscard]] std::size_t held() const noexcept { return held_.size(); }
+
+ private:
+  [[nodiscard]] Admission without_communicator(const SequencedHeader& head, bool has_prefix,
+                                               std::span<const std::byte> whole);
+  [[nodiscard]] Admission forward_to(Communicator& comm, const SequencedHeader& head,
+                                     const EraPrefix* prefix, std::span<const std::byte> whole);
+  [[nodiscard]] bool is_dead(const Communicator& comm, std::int32_t source,
+                             const EraPrefix& prefix);
+  [[nodiscard]] Admission hold(const StreamIdentity& identity, std::span<const std::byte> whole);
+  [[nodiscard]] bool existed(std::uint16_t context) const noexcept {
+    return context < existed_.size() && existed_[context];
+  }
+
+  Host& host_;
+  std::uint64_t process_;
+  bool speculation_;
+  std::uint32_t era_ = 0;
+  std::uint16_t last_incarnation_;
+  std::vector<std::unique_ptr<Communicator>> communicators_;  ///< [context]
+  std::vector<bool> existed_;                                 ///< [context]: at any time until now
+  HeldMessages held_;
+  Tombstones tombstones_;
+};
+
+}  // namespace overlap::speculative

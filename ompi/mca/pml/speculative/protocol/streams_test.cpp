@@ -1,0 +1,169 @@
+// Identity of streams: fresh, stale and early messages, in the orders in which they can come.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "streams.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include "test/support/catch.hpp"
+
+using namespace overlap::speculative;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+using Verdict = Streams::Verdict;
+
+constexpr std::uint16_t context = 7;
+
+/// Process 0; the test plays the others. Process 1 is rank 1, unless `ranks` says otherwise.
+struct Side final : Host {
+  explicit Side(HeldBound bound = {}) : streams(*this, 0, true, bound) {}
+  void deliver(ReceiveOp&, std::uint64_t, std::span<const std::byte>) override {}
+  std::uint64_t process_of(const Communicator&, std::int32_t rank) override {
+    return ranks[static_cast<std::size_t>(rank)];
+  }
+
+  Communicator& add(bool agreed_by_messages = true, std::size_t size = 2) {
+    return streams.add({context, 0, size, false, agreed_by_messages});
+  }
+  /// A forward message. @param era  0: without prefix
+  Streams::Admission arrives(std::uint16_t incarnation, std::uint32_t era = 0,
+                             std::uint64_t process = 1, std::int32_t source = 1,
+                             Kind kind = Kind::eager) {
+    const SequencedHeader head{kind_version(kind), 0, context, source, 5, 0, incarnation};
+    const EraPrefix prefix{kind_version(Kind::era), 0, 0, era, process};
+    Bytes bytes(sizeof prefix + sizeof head);
+    std::memcpy(bytes.data(), &prefix, sizeof prefix);
+    std::memcpy(bytes.data() + sizeof prefix, &head, sizeof head);
+    const std::span<const std::byte> whole(bytes);
+    return streams.admit(head, era == 0 ? nullptr : &prefix,
+                         era == 0 ? whole.subspan(sizeof prefix) : whole);
+  }
+
+  std::vector<std::uint64_t> ranks{0, 1, 2};
+  Streams streams;
+};
+
+}  // namespace
+
+TEST_CASE("Streams: the first message binds, others of its incarnation pass, the rest is stale") {
+  Side side;
+  Communicator& comm = side.add();
+  CHECK(side.arrives(4, 1).verdict == Verdict::bound);
+  CHECK(comm.peer(1).bound == 4);
+  CHECK(side.arrives(4).verdict == Verdict::pass);
+  CHECK(side.arrives(4, 9).verdict == Verdict::pass);
+  CHECK(side.arrives(5, 9).verdict == Verdict::stale);
+  CHECK(side.arrives(5).verdict == Verdict::stale);
+}
+
+TEST_CASE("Streams: a later message that overtakes the first one is held until that has come") {
+  Side side;
+  side.add();
+  CHECK(side.arrives(4).verdict == Verdict::held);
+  CHECK(side.arrives(3).verdict == Verdict::held);
+  const auto first = side.arrives(4, 1);
+  CHECK(first.verdict == Verdict::bound);
+  CHECK(first.dropped == 1);  // the other incarnation's
+  CHECK(side.streams.take_held({context, 4, 1}).size() == 1);
+  CHECK(side.streams.held() == 0);
+}
+
+TEST_CASE("Streams: a first message older than the communicator is of its predecessor") {
+  Side side;
+  side.streams.remove(side.add());
+  CHECK(side.arrives(4).verdict == Verdict::held);  // who knows
+  Communicator& comm = side.add();
+  CHECK(comm.birth == 2);
+  const auto old = side.arrives(4, 1);
+  CHECK(old.verdict == Verdict::stale);
+  CHECK(side.arrives(4).verdict == Verdict::stale);  // known dead now
+  CHECK(side.arrives(5).verdict == Verdict::held);
+  CHECK(side.arrives(5, 2).verdict == Verdict::bound);
+}
+
+TEST_CASE("Streams: a first message of another process at this rank is of a predecessor") {
+  Side side;
+  side.ranks = {0, 2};  // in the first communicator it was process 1
+  side.streams.remove(side.add());
+  side.add();
+  CHECK(side.arrives(4, 100, 1).verdict == Verdict::stale);  // its era is ahead of this process's
+  CHECK(side.streams.era() == 100);
+  CHECK(side.arrives(4, 100, 2).verdict == Verdict::bound);  // by chance the same number
+}
+
+TEST_CASE(
+    "Streams: where eras have not travelled, or none had the context before, they say nothing") {
+  Side side;
+  for (int i = 0; i < 5; ++i) side.streams.add({static_cast<std::uint16_t>(20 + i), 0, 1});
+  Communicator& first = side.add();
+  CHECK(side.arrives(4, 1).verdict == Verdict::bound);  // birth 6, but there was none before
+  side.streams.remove(first);
+  side.add(false);
+  CHECK(side.arrives(4).verdict == Verdict::stale);
+  CHECK(side.arrives(5, 1).verdict == Verdict::bound);
+}
+
+TEST_CASE("Streams: MPI_COMM_WORLD is bound from the start and never followed by another") {
+  Side side;
+  CHECK(side.arrives(0, 1).verdict == Verdict::held);
+  CHECK(side.arrives(0, 0, 1, 1, Kind::rtr).verdict == Verdict::held);  // its incarnation is known
+  Communicator& world = side.streams.add({context, 0, 2, true, true});
+  CHECK(side.streams.take_held(context).size() == 2);
+  CHECK(side.arrives(0).verdict == Verdict::pass);
+  side.streams.remove(world);
+  CHECK(side.arrives(0).verdict == Verdict::stale);
+}
+
+TEST_CASE("Streams: a rank outside the communicator is stale where a larger one came before") {
+  Side side;
+  side.add(true, 3);
+  CHECK(side.arrives(4, 1, 5, 3).verdict == Verdict::fault);
+  side.streams.remove(*side.streams.find(context));
+  side.add(true, 2);
+  CHECK(side.arrives(4, 1, 2, 2).verdict == Verdict::stale);
+}
+
+TEST_CASE("Streams: reverse messages name this process's incarnation") {
+  Side side;
+  CHECK(side.arrives(4, 0, 1, 1, Kind::rtr).verdict == Verdict::stale);
+  Communicator& comm = side.add();
+  CHECK(side.arrives(comm.incarnation, 0, 1, 1, Kind::rtr).verdict == Verdict::pass);
+  CHECK(
+      side.arrives(static_cast<std::uint16_t>(comm.incarnation + 1), 0, 1, 1, Kind::rtr).verdict ==
+      Verdict::stale);
+  CHECK(side.arrives(comm.incarnation, 0, 1, 2, Kind::revoke).verdict == Verdict::fault);
+}
+
+TEST_CASE("Streams: early messages are bounded; those that are probably stale make room") {
+  Side side({.messages_max = 3, .bytes_max = 1000});
+  side.streams.remove(side.add());
+  CHECK(side.arrives(4).verdict == Verdict::held);
+  CHECK(side.arrives(4).verdict == Verdict::held);
+  CHECK(side.arrives(5).verdict == Verdict::held);
+  const auto fourth = side.arrives(5);
+  CHECK(fourth.verdict == Verdict::held);
+  CHECK(fourth.dropped == 1);
+  CHECK(side.streams.held() == 3);
+  const auto end = side.arrives(5, 0, 1, 1, Kind::stream_end);
+  CHECK(end.verdict == Verdict::stale);
+  CHECK(end.dropped == 2);
+  CHECK(side.streams.held() == 1);
+  Side fresh({.messages_max = 1, .bytes_max = 1000});
+  CHECK(fresh.arrives(4, 1).verdict == Verdict::held);
+  CHECK(fresh.arrives(4).verdict == Verdict::fault);  // nothing of it may be thrown away
+}
+
+TEST_CASE("Streams: each peer is told the era once, and again when it has grown") {
+  Side side;
+  Communicator& comm = side.add();
+  Peer& peer = comm.peer(1);
+  CHECK(side.streams.must_announce(peer));
+  const EraPrefix prefix = side.streams.announce(peer);
+  CHECK(prefix.era == 1);
+  CHECK_FALSE(side.streams.must_announce(peer));
+  CHECK(side.arrives(4, 8).verdict == Verdict::bound);
+  CHECK(side.streams.era() == 8);
+  CHECK(side.streams.must_announce(peer));
+}

@@ -1,0 +1,69 @@
+// From the send queue onto the wire.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "requester.hpp"
+
+#include <algorithm>
+
+namespace overlap::fabric::soft {
+namespace {
+
+/// Bytes of a request besides its header.
+[[nodiscard]] std::uint64_t wire_bytes(const Task& task) noexcept {
+  if (task.request().opcode == Opcode::read) return 0;
+  return task.is_atomic() ? 2 * sizeof(std::uint64_t) : task.total_bytes;
+}
+
+}  // namespace
+
+void Requester::fetch(Pair& pair, Time now) {
+  Submission submission;
+  while (host_.fetch(pair, submission)) {
+    Task& task = pair.tasks.emplace_back();
+    task.submission = submission;
+    // A request that was posted while the device slept starts when it was posted, but never before
+    // what has happened already.
+    task.submission.posted = std::clamp(submission.posted, std::min(schedule_.now(), now), now);
+    if (submission.request.inline_data) {
+      task.total_bytes = submission.inline_bytes;
+    } else {
+      for (std::size_t i = 0; i < submission.request.gather_count; ++i)
+        task.total_bytes += submission.request.gather[i].bytes;
+    }
+  }
+}
+
+void Requester::begin(Pair& pair) {
+  while (pair.state == PairState::established && !pair.failing && pair.started < pair.end()) {
+    Task& task = pair.task(pair.started);
+    if (!may_start(pair, task)) return;
+    const std::uint64_t number = pair.started++;
+    if (const CompletionStatus fault = access_.check_local(pair, task);
+        fault != CompletionStatus::success) {
+      failures_.fail_task(pair, task, fault, schedule_.now(), nullptr);
+      return;
+    }
+    if (task.is_read()) ++pair.outstanding_reads;
+    lanes_.send_request(pair, number, wire_bytes(task));
+  }
+}
+
+bool Requester::may_start(Pair& pair, const Task& task) {
+  if (pair.out.flow.active() || pair.start_waiter.on != nullptr) return false;
+  if (pair.faults.stalled) {
+    wait(pair.start_waiter, pair.resumed);
+    return false;
+  }
+  const bool fence_closed = task.request().fenced && pair.outstanding_reads > 0;
+  const bool too_deep = task.is_read() && pair.outstanding_reads >= read_depth;
+  if (fence_closed || too_deep) {
+    wait(pair.start_waiter, pair.reads_ended);
+    return false;
+  }
+  if (task.submission.posted > schedule_.now()) {
+    schedule_.set_hidden(pair.start_timer, task.submission.posted);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace overlap::fabric::soft

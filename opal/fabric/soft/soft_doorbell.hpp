@@ -1,0 +1,50 @@
+// A client's side of the shared words by which it and the device process wake each other.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "layout.hpp"
+#include "soft_link.hpp"
+
+namespace overlap::fabric::soft {
+
+/// Orders: see DevicePage and Doorbells in layout.hpp.
+class SoftDoorbell {
+ public:
+  /// Takes the mappings out of `welcome`.
+  explicit SoftDoorbell(Welcome& welcome) noexcept
+      : page_(std::move(welcome.page)),
+        doorbells_(std::move(welcome.doorbells)),
+        descriptor_(std::move(welcome.doorbell)),
+        device_pid_(welcome.device_pid),
+        client_(welcome.client) {}
+
+  /// Let the device look at a queue.
+  void ring(std::uint32_t number) noexcept;
+  /// This client has polled in vain, again: let the device nap instead of sleep, and wake it when
+  /// somebody has posted meanwhile.
+  void wait_for_device() noexcept;
+  /// Has somebody posted without waking the device?
+  [[nodiscard]] bool has_note() const noexcept {
+    return page_.as<DevicePage>()->noted.load(std::memory_order_relaxed) != 0;
+  }
+  /// Events that the device has ever sent to this client.
+  [[nodiscard]] std::uint32_t events() const noexcept {
+    return doorbells_.as<Doorbells>()->events.load(std::memory_order_acquire);  // D6, pairs with D5
+  }
+
+ private:
+  void wake_device() noexcept;
+  void move_device(bool here) const noexcept;
+
+  Mapping page_;
+  Mapping doorbells_;
+  Descriptor descriptor_;
+  int device_pid_;
+  std::uint32_t client_;
+  std::uint32_t tail_ = 0;
+};
+
+}  // namespace overlap::fabric::soft

@@ -1,0 +1,68 @@
+// The registration cache's way to the device.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "btl_ring.hpp"
+
+namespace overlap::ring {
+namespace {
+
+int register_entry(void* owner, void* base, std::size_t size,
+                   mca_rcache_base_registration_t* entry) noexcept {
+  auto& registration = *reinterpret_cast<CachedRegistration*>(entry);
+  const auto flags = static_cast<unsigned>(entry->access_flags);
+  unsigned rights = fabric::access::local_write;
+  if ((flags & MCA_RCACHE_ACCESS_REMOTE_READ) != 0) rights |= fabric::access::remote_read;
+  if ((flags & MCA_RCACHE_ACCESS_REMOTE_WRITE) != 0) rights |= fabric::access::remote_write;
+  if ((flags & MCA_RCACHE_ACCESS_REMOTE_ATOMIC) != 0) rights |= fabric::access::remote_atomic;
+  auto& device = *static_cast<fabric::Device*>(owner);
+  fabric::Status status = device.register_memory(base, size, rights, {}, registration.region);
+  // Memory that may only be read can be sent from, not received into.
+  if (status == fabric::Status::refused &&
+      (flags & (MCA_RCACHE_ACCESS_LOCAL_WRITE | MCA_RCACHE_ACCESS_REMOTE_WRITE)) == 0) {
+    status = device.register_memory(base, size, rights & fabric::access::remote_read, {},
+                                    registration.region);
+  }
+  if (status != fabric::Status::done) {
+    tell_registration_refused(size);
+    return OPAL_ERR_OUT_OF_RESOURCE;
+  }
+  registration.handle = {registration.region.local_key, registration.region.remote_key};
+  ++counters().registrations;
+  return OPAL_SUCCESS;
+}
+
+int deregister_entry(void* owner, mca_rcache_base_registration_t* entry) noexcept {
+  static_cast<fabric::Device*>(owner)->deregister_memory(
+      reinterpret_cast<CachedRegistration*>(entry)->region);
+  return OPAL_SUCCESS;
+}
+
+}  // namespace
+
+RegistrationCache::RegistrationCache(fabric::Device& device) {
+  mca_rcache_base_resources_t resources{};
+  static char name[] = "ring";
+  resources.cache_name = name;
+  resources.reg_data = &device;
+  resources.sizeof_reg = sizeof(CachedRegistration);
+  resources.register_mem = register_entry;
+  resources.deregister_mem = deregister_entry;
+  cache_ = mca_rcache_base_module_create("grdma", this, &resources);
+  if (cache_ == nullptr)
+    throw std::runtime_error(
+        "btl/ring: Open MPI's registration cache (rcache/grdma) is not available");
+}
+
+RegistrationCache::~RegistrationCache() { mca_rcache_base_module_destroy(cache_); }
+
+CachedRegistration* RegistrationCache::take(void* base, std::size_t bytes, std::uint32_t access) {
+  mca_rcache_base_registration_t* found = nullptr;
+  const int rc =
+      cache_->rcache_register(cache_, base, bytes, 0, static_cast<std::int32_t>(access), &found);
+  return rc == OPAL_SUCCESS ? reinterpret_cast<CachedRegistration*>(found) : nullptr;
+}
+
+void RegistrationCache::release(CachedRegistration& registration) noexcept {
+  cache_->rcache_deregister(cache_, &registration.base);
+}
+
+}  // namespace overlap::ring

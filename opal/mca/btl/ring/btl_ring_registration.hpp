@@ -1,0 +1,52 @@
+// Registrations of user memory, kept by Open MPI's cache for as long as the memory is there (P3.5).
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "opal/mca/common/overlap/openmpi.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "opal/fabric/fabric.hpp"
+
+/// What a remote process needs to access registered memory, as Open MPI's PMLs pass it on; the same
+/// bytes serve locally.
+struct mca_btl_base_registration_handle_t {
+  std::uint32_t local_key;
+  std::uint32_t remote_key;
+};
+
+namespace overlap::ring {
+
+/// An entry of Open MPI's registration cache with our keys; the cache makes and keeps these.
+struct CachedRegistration {
+  mca_rcache_base_registration_t base;  // first: the cache's view
+  mca_btl_base_registration_handle_t handle;
+  fabric::MemoryRegion region;
+
+  /// The entry that a handle of ours lies in.
+  [[nodiscard]] static CachedRegistration& of(mca_btl_base_registration_handle_t& handle) noexcept {
+    return *reinterpret_cast<CachedRegistration*>(reinterpret_cast<char*>(&handle) -
+                                                  offsetof(CachedRegistration, handle));
+  }
+};
+
+class RegistrationCache {
+ public:
+  /// @param device  outlives the cache
+  /// @throws std::runtime_error  one sentence for users
+  explicit RegistrationCache(fabric::Device& device);
+  ~RegistrationCache();
+  RegistrationCache(const RegistrationCache&) = delete;
+  RegistrationCache& operator=(const RegistrationCache&) = delete;
+
+  /// @param access  Open MPI's flags, 0 for memory that is only sent from
+  /// @returns  held until it is released; nullptr when it was refused
+  [[nodiscard]] CachedRegistration* take(void* base, std::size_t bytes, std::uint32_t access);
+  void release(CachedRegistration& registration) noexcept;
+
+ private:
+  mca_rcache_base_module_t* cache_;
+};
+
+}  // namespace overlap::ring

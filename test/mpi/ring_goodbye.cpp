@@ -1,0 +1,59 @@
+// Peers of another job: processes are spawned, talked to and disconnected, and both sides end with
+// the other's last word, that it has freed the communicator, still on its way: on a slow wire it
+// comes when the components above the BTL are closed.
+// SPDX-License-Identifier: BSD-3-Clause
+#define OMPI_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <cstdio>
+#include <vector>
+
+namespace {
+
+constexpr int rounds = 3, turns = 40, messages = 200;
+
+int talk_to_child(char* program) {
+  MPI_Comm child = MPI_COMM_NULL;
+  MPI_Comm_spawn(program, MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &child,
+                 MPI_ERRCODES_IGNORE);
+  int got = -1, wrong = 0;
+  for (int i = 0; i < turns; ++i) {
+    MPI_Send(&i, 1, MPI_INT, 0, 1, child);
+    MPI_Recv(&got, 1, MPI_INT, 0, 1, child, MPI_STATUS_IGNORE);
+    wrong += got != i;
+  }
+  std::vector<int> values(messages, -1);
+  std::vector<MPI_Request> requests(messages);
+  for (int i = 0; i < messages; ++i) MPI_Irecv(&values[i], 1, MPI_INT, 0, 2, child, &requests[i]);
+  MPI_Waitall(messages, requests.data(), MPI_STATUSES_IGNORE);
+  for (int i = 0; i < messages; ++i) wrong += values[i] != i;
+  MPI_Comm_disconnect(&child);
+  return wrong;
+}
+
+void be_child(MPI_Comm parent) {
+  int got = -1;
+  for (int i = 0; i < turns; ++i) {
+    MPI_Recv(&got, 1, MPI_INT, 0, 1, parent, MPI_STATUS_IGNORE);
+    MPI_Send(&got, 1, MPI_INT, 0, 1, parent);
+  }
+  for (int i = 0; i < messages; ++i) MPI_Send(&i, 1, MPI_INT, 0, 2, parent);
+  MPI_Comm_disconnect(&parent);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm parent = MPI_COMM_NULL;
+  MPI_Comm_get_parent(&parent);
+  int wrong = 0;
+  if (parent != MPI_COMM_NULL) {
+    be_child(parent);
+  } else {
+    for (int round = 0; round < rounds; ++round) wrong += talk_to_child(argv[0]);
+    std::printf("%d values wrong\n", wrong);
+  }
+  MPI_Finalize();
+  return wrong == 0 ? 0 : 1;
+}
