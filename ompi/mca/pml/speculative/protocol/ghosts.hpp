@@ -18,8 +18,17 @@ namespace overlap::speculative {
 /// so its handle is all that the sender has; the ghost answers to it until the sender has
 /// confirmed the REVOKE, or until a message that uses it has arrived completely.
 struct Ghost : ReceiveOp {
-  Arrived* message = nullptr;    ///< collecting: where the fragments go; unexpected, or
-  ReceiveOp* receive = nullptr;  ///< matched by this receive, which ends with the last fragment
+  Ghost() = default;
+  Ghost(const Ghost&) = delete;
+  Ghost& operator=(const Ghost&) = delete;
+  ~Ghost() {
+    if (receive != nullptr && message != nullptr) Arrived::destroy(message);
+  }
+
+  /// Collecting: where the fragments go. The communicator's while it is unexpected, the ghost's once
+  /// a receive has matched it.
+  Arrived* message = nullptr;
+  ReceiveOp* receive = nullptr;  ///< has matched the message, and ends with its last fragment
 };
 
 /// All ghosts of a process. There are few: one per cancelled receive and round trip.

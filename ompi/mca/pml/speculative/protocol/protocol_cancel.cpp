@@ -146,16 +146,17 @@ Arrived* Protocol::receive_collected(Arrived& message, ReceiveOp& op) {
 
 /// The last fragment of a collected message is here.
 void Protocol::end_collection(Ghost& ghost) {
-  Arrived* message = std::exchange(ghost.message, nullptr);
+  Arrived& message = *ghost.message;
   ReceiveOp* op = ghost.receive;
+  if (op != nullptr) {
+    host_.deliver(*op, 0, {message.payload(), message.payload_bytes});
+  } else {
+    message.kind = Kind::eager;
+    message.ghost = 0;
+  }
   advance(ghost, ReceiveEvent::all_here);
   remove_ghost(ghost);
-  message->kind = Kind::eager;
-  message->ghost = 0;
-  if (op == nullptr) return;
-  host_.deliver(*op, 0, {message->payload(), message->payload_bytes});
-  Arrived::destroy(message);
-  advance(*op, ReceiveEvent::all_here);
+  if (op != nullptr) advance(*op, ReceiveEvent::all_here);
 }
 
 /// What has come of a message before it was known whose it is.
