@@ -35,7 +35,8 @@ bool are_costs_readable() {
   const char* const text = tunables.costs;
   if (text == nullptr || *text == 0 || parse_costs(text)) return true;
   show_message("btl_ring_costs is \"" + std::string(text) +
-               "\"; write the five numbers that ring-calibrate prints, with commas between them");
+               "\"; write the five numbers that ring-calibrate prints, each at most " +
+               std::to_string(cost_max_ns) + ", with commas between them");
   return false;
 }
 

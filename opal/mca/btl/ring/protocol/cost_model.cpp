@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <utility>
 
 namespace overlap::ring {
@@ -18,6 +19,11 @@ std::uint32_t threshold_of(const Costs& costs, std::uint32_t speculation_pct) no
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(uses, 1, CostModel::never - 1));
 }
 
+std::uint32_t bounded(std::uint64_t cost_ns) noexcept {
+  constexpr std::uint64_t largest = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(std::min(cost_ns, largest));
+}
+
 }  // namespace
 
 std::optional<MeasuredCosts> parse_costs(std::string_view text) noexcept {
@@ -29,7 +35,7 @@ std::optional<MeasuredCosts> parse_costs(std::string_view text) noexcept {
                                 &costs.copy_kib_ns, &costs.lookup_ns}) {
     if (!std::exchange(first, false) && (at == end || *at++ != ',')) return std::nullopt;
     const auto read = std::from_chars(at, end, *number);
-    if (read.ec != std::errc()) return std::nullopt;
+    if (read.ec != std::errc() || *number > cost_max_ns) return std::nullopt;
     at = read.ptr;
   }
   return at == end ? std::optional(costs) : std::nullopt;
@@ -37,11 +43,10 @@ std::optional<MeasuredCosts> parse_costs(std::string_view text) noexcept {
 
 Costs costs_at(const MeasuredCosts& costs, std::uint32_t bytes) noexcept {
   constexpr std::uint32_t page_bytes = 4096;
-  const auto pages_more = static_cast<std::uint32_t>((bytes - 1) / page_bytes);
-  return {
-      costs.register_ns + pages_more * costs.register_page_ns,
-      costs.copy_ns + static_cast<std::uint32_t>(std::uint64_t{bytes} * costs.copy_kib_ns / 1024),
-      costs.lookup_ns};
+  const std::uint64_t pages_more = (bytes - 1) / page_bytes;
+  return {bounded(costs.register_ns + pages_more * costs.register_page_ns),
+          bounded(costs.copy_ns + std::uint64_t{bytes} * costs.copy_kib_ns / 1024),
+          costs.lookup_ns};
 }
 
 void CostModel::set(std::uint32_t bytes, Costs costs) noexcept {

@@ -15,6 +15,8 @@ struct Costs {
   std::uint32_t register_ns;
   std::uint32_t copy_ns;
   std::uint32_t lookup_ns;
+
+  friend bool operator==(const Costs&, const Costs&) = default;
 };
 
 /// Straight lines through what was measured.
@@ -28,11 +30,13 @@ struct MeasuredCosts {
   friend bool operator==(const MeasuredCosts&, const MeasuredCosts&) = default;
 };
 
-/// The five numbers in this order, with commas between them.
+constexpr std::uint32_t cost_max_ns = 1'000'000'000;
+
+/// The five numbers in this order, each in [0, cost_max_ns], with commas between them.
 /// @returns  nullopt for anything else
 [[nodiscard]] std::optional<MeasuredCosts> parse_costs(std::string_view text) noexcept;
 
-/// R, C and V of one size as the lines give them.
+/// R, C and V of one size as the lines give them, each at most UINT32_MAX.
 [[nodiscard]] Costs costs_at(const MeasuredCosts& costs, std::uint32_t bytes) noexcept;
 
 /// Thresholds by size, ready to be looked up.

@@ -55,11 +55,17 @@ TEST_CASE(
 
 TEST_CASE("CostModel: five numbers are five costs, anything else is none") {
   CHECK(parse_costs("66000,140,8,26,62") == MeasuredCosts{66000, 140, 8, 26, 62});
-  CHECK(parse_costs("0,0,0,0,4294967295") == MeasuredCosts{0, 0, 0, 0, 4294967295U});
+  CHECK(parse_costs("0,0,0,0,1000000000") == MeasuredCosts{0, 0, 0, 0, cost_max_ns});
   for (const char* text :
        {"", "1", "1,2,3,4", "1,2,3,4,", "1,2,3,4,5,", "1,2,3,4,5,6", "1,2,3,4,5 ", " 1,2,3,4,5",
-        "1,,3,4,5", "-1,2,3,4,5", "1;2;3;4;5", "1,2,3,4,4294967296", "a,b,c,d,e"}) {
+        "1,,3,4,5", "-1,2,3,4,5", "1;2;3;4;5", "1,2,3,4,1000000001", "1,2,3,4,4294967296", "a,b,c,d,e"}) {
     CAPTURE(text);
     CHECK(parse_costs(text) == std::nullopt);
   }
+}
+
+TEST_CASE("CostModel: the cost of a large buffer does not wrap") {
+  const MeasuredCosts costs{cost_max_ns, cost_max_ns, cost_max_ns, cost_max_ns, 1};
+  CHECK(costs_at(costs, UINT32_MAX) == Costs{UINT32_MAX, UINT32_MAX, 1});
+  CHECK(costs_at(costs, 1) == Costs{cost_max_ns, cost_max_ns + cost_max_ns / 1024, 1});
 }

@@ -63,3 +63,24 @@ TEST_CASE("Lending: the last buffers of a sample do not count for the next one")
   for (; lending.pausing(); ++copied) static_cast<void>(lending.try_lend());
   CHECK(copied == Lending::pause_first);
 }
+
+TEST_CASE("Lending: the majority of a sample decides") {
+  for (std::uint32_t waited = 0; waited <= Lending::sample; ++waited) {
+    CAPTURE(waited);
+    Lending lending;
+    for (std::uint32_t i = 0; i < Lending::sample; ++i)
+      lending.returned(i < waited ? Lending::looks_of_waiting : 0, 1000, 999);
+    CHECK(lending.pausing() == (waited > Lending::sample / 2));
+  }
+}
+
+TEST_CASE("Lending: pauses grow to their limit") {
+  Lending lending;
+  std::uint32_t pause = 0;
+  for (int pauses = 0; pauses < 8; ++pauses) {
+    for (std::uint32_t i = 0; i < Lending::sample; ++i)
+      lending.returned(Lending::looks_of_waiting, 1000, 999);
+    for (pause = 0; lending.pausing(); ++pause) static_cast<void>(lending.try_lend());
+  }
+  CHECK(pause == Lending::pause_last);
+}
