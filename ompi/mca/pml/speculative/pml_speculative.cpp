@@ -40,7 +40,8 @@ std::string explain_job(std::span<const CounterRow> rows, const CounterSummary& 
                        .rtr_used = sum("rtr_used"),
                        .rtr_late = sum("rtr_stale") + sum("rtr_crossed"),
                        .rtr_dropped = sum("rtr_dropped"),
-                       .stops = sum("adaptation_stops") + sum("mutes")});
+                       .stops = sum("adaptation_stops") + sum("mutes"),
+                       .speculation = tunables.speculation});
 }
 
 }  // namespace

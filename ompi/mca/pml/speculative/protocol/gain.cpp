@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gain.hpp"
 
+#include <algorithm>
+
 namespace overlap::speculative {
 namespace {
 
@@ -13,34 +15,29 @@ std::string share(std::uint64_t part, std::uint64_t whole) {
   return std::to_string(part) + " of " + std::to_string(whole);
 }
 
-/// Receives that sent no RTR: why.
-std::string why_no_rtr(const JobTotals& totals) {
-  if (totals.late_receives >= totals.wildcard_receives && totals.late_receives > 0)
-    return share(totals.late_receives, totals.rts_sent) +
+/// Why large messages used no RTR: what most of them have met.
+std::string reason(const JobTotals& totals) {
+  if (!totals.speculation) return "No receive sends RTRs: pml_speculative_speculation is false.";
+  const std::uint64_t most = std::max(
+      {totals.late_receives, totals.wildcard_receives, totals.rtr_late, totals.rtr_dropped});
+  if (most == 0)
+    return "No receive was seen to be late: receives come through shared memory, where speculation "
+           "is off unless pml_speculative_shared_memory is always, stand behind one with a "
+           "wildcard, or have small buffers.";
+  if (most == totals.late_receives)
+    return share(most, totals.rts_sent) +
            " receives were posted after their message had been announced (late_receives). " +
            std::string(post_early);
-  if (totals.wildcard_receives > 0)
-    return share(totals.wildcard_receives, totals.rts_sent) +
+  if (most == totals.wildcard_receives)
+    return share(most, totals.rts_sent) +
            " receives had MPI_ANY_SOURCE or MPI_ANY_TAG (wildcard_receives); such a receive sends "
            "no RTR, because it could meet several messages. To gain, name source and tag.";
-  return "No receive was seen to be late: receives come through shared memory, where speculation "
-         "is "
-         "off unless pml_speculative_shared_memory is always, stand behind one with a wildcard, "
-         "have "
-         "small buffers, or pml_speculative_speculation is false.";
-}
-
-std::string reason(const JobTotals& totals) {
-  if (totals.rtr_sent == 0) return "No receive sent an RTR (rtr_sent is 0). " + why_no_rtr(totals);
-  const std::uint64_t unused = totals.rtr_late + totals.rtr_dropped;
-  if (unused == 0 || 2 * totals.rtr_used >= totals.rtr_sent)
-    return "Most RTRs were used, but few receives sent one. " + why_no_rtr(totals);
-  if (totals.rtr_late >= totals.rtr_dropped)
-    return share(totals.rtr_late, totals.rtr_sent) +
+  if (most == totals.rtr_late)
+    return share(most, totals.rtr_sent) +
            " RTRs arrived when their message had been announced already (rtr_stale, rtr_crossed): "
            "both sides start at about the same time. " +
            std::string(post_early);
-  return share(totals.rtr_dropped, totals.rtr_sent) +
+  return share(most, totals.rtr_sent) +
          " RTRs met a message that could not use them (rtr_dropped): an eager one, one larger than "
          "the receive, or over TCP a synchronous one (MPI_Ssend) unless pml_speculative_cancel is "
          "sender.";

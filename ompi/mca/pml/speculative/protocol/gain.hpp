@@ -17,6 +17,7 @@ struct JobTotals {
   std::uint64_t rtr_late = 0;     ///< stale or crossed: the message was on its way already
   std::uint64_t rtr_dropped = 0;  ///< met an eager message, were too small, stopped or revoked
   std::uint64_t stops = 0;        ///< envelopes stopped by the adaptation or by their receivers
+  bool speculation = true;        ///< pml_speculative_speculation
 };
 
 /// Say how many large messages used an RTR, and when it is less than half of them, the likeliest

@@ -25,8 +25,8 @@ struct Ghost : ReceiveOp {
     if (receive != nullptr && message != nullptr) Arrived::destroy(message);
   }
 
-  /// Collecting: where the fragments go. The communicator's while it is unexpected, the ghost's once
-  /// a receive has matched it.
+  /// Collecting: where the fragments go. The communicator owns it while it is unexpected, the ghost
+  /// once a receive has matched it.
   Arrived* message = nullptr;
   ReceiveOp* receive = nullptr;  ///< has matched the message, and ends with its last fragment
 };

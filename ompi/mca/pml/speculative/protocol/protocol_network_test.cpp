@@ -353,6 +353,79 @@ TEST_CASE("An RTR-ACK is for the receive that its place in the stream matches (P
   CHECK(second.state == ReceiveState::idle);
 }
 
+namespace {
+
+/// A receive whose RTR names no memory, cancelled. @returns  the handle that its RTR has told
+Handle cancelled_offer(Side& side, ReceiveOp& op) {
+  side.post(op, 8, true);
+  op.names_memory = false;
+  const Handle handle = op.handle;
+  side.protocol.cancel(side.comm, op);
+  REQUIRE(op.state == ReceiveState::idle);
+  return handle;
+}
+
+Bytes rtr_ack(std::uint16_t sequence, Handle receive, std::uint64_t length_bytes) {
+  return bytes_of(RtrAckHeader{head(Kind::rtr_ack, sequence), length_bytes, receive});
+}
+Bytes fragment(Handle receive, std::uint64_t offset_bytes, std::string_view payload) {
+  return bytes_of(FragHeader{{kind_version(Kind::frag), 0, 0, 0, receive}, offset_bytes}, payload);
+}
+
+}  // namespace
+
+TEST_CASE("An RTS behind a message that used a cancelled RTR is answered (P1.7, P1.8)") {
+  // Under eager_flag each RTS is answered by one RTR or one RTS-ACK. The RTR of the cancelled
+  // receive has answered the first message, not the RTS.
+  for (const bool posted_before : {false, true}) {
+    CAPTURE(posted_before);
+    Side side(HazardPolicy::eager_flag);
+    ReceiveOp cancelled;
+    ReceiveOp first;
+    ReceiveOp second;
+    const Handle handle = cancelled_offer(side, cancelled);
+    if (posted_before) side.post(first, 8, true);
+    CHECK(side.arrives(rtr_ack(0, handle, 4)) == nullptr);
+    CHECK(side.arrives(fragment(handle, 0, "data")) == nullptr);
+    if (!posted_before) {
+      first.source = 1;
+      first.tag = 5;
+      first.capacity_bytes = 8;
+      Arrived* message = side.protocol.post_receive(side.comm, first);
+      REQUIRE(message != nullptr);
+      CHECK(message->payload_bytes == 4);
+      Arrived::destroy(message);
+    } else {
+      CHECK(side.delivered == std::vector<std::string>{"data"});
+    }
+    CHECK(side.counters.rts_ack_sent == 0);
+    side.post(second, 200, true);
+    CHECK(side.arrives(rts(1)) == nullptr);
+    CHECK(side.counters.rts_ack_sent == 1);
+  }
+}
+
+TEST_CASE("Fragments of a collected message stay inside it (P1.7)") {
+  Side side;
+  ReceiveOp cancelled;
+  const Handle handle = cancelled_offer(side, cancelled);
+  CHECK(side.arrives(rtr_ack(0, handle, 6)) == nullptr);
+  CHECK(side.arrives(fragment(handle, 4, "abc")) != nullptr);
+  CHECK(side.arrives(fragment(handle, 7, "a")) != nullptr);
+  CHECK(side.arrives(fragment(handle, ~std::uint64_t{0}, "ab")) != nullptr);
+  CHECK(side.arrives(fragment(handle, 0, "abcd")) == nullptr);
+  CHECK(side.arrives(fragment(handle, 2, "cdef")) != nullptr);  // more in all than the message has
+  CHECK(side.arrives(fragment(handle, 4, "ef")) == nullptr);
+  ReceiveOp op;
+  op.source = 1;
+  op.tag = 5;
+  op.capacity_bytes = 8;
+  Arrived* message = side.protocol.post_receive(side.comm, op);
+  REQUIRE(message != nullptr);
+  CHECK(std::memcmp(message->payload(), "abcdef", 6) == 0);
+  Arrived::destroy(message);
+}
+
 TEST_CASE("DONE overtakes the RTR-ACK (P1.3)") {
   Side side;
   ReceiveOp op;
