@@ -16,4 +16,7 @@ files=$(find ompi opal test examples \( -name '*.cpp' -o -name '*.hpp' -o -name 
 [ -n "$files" ] || { echo "nothing to scan in $SOURCE"; exit 99; }
 # shellcheck disable=SC2086
 "$tool" --dry-run --Werror $files || { echo "run: clang-format -i on these"; exit 1; }
+# shellcheck disable=SC2086
+long=$(awk 'length($0) > 100 { print FILENAME ":" FNR ": " length($0) " columns" }' $files)
+[ -z "$long" ] || { echo "$long"; echo "shorten these comments to 100 columns"; exit 1; }
 echo "$(echo "$files" | wc -l) files scanned"

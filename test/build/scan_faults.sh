@@ -59,6 +59,8 @@ if SOURCE=$SOURCE sh "$here/format_scan.sh" >/dev/null 2>&1; then
     rm "$work/$glue/protocol/layout.hpp" "$work/$glue/protocol/queue.hpp" "$work/$glue/protocol/queue.cpp" "$work/$glue/glue.cpp"
     printf 'int a;\n' >"$work/$glue/protocol/layout.hpp"
     expect passes format_scan.sh "a clean file"
+    printf '// %0100d\n' 0 >>"$work/$glue/protocol/layout.hpp"
+    expect fails format_scan.sh "a comment of more than 100 columns"
     tree
 fi
 rm -f "$work/$glue/protocol/layout.hpp"

@@ -66,7 +66,8 @@ matrix() {
         for ranks in $numbers; do
             for list in $lists; do
                 for program in $names; do
-                    has "$program" || continue
+                    [ -f "$here/$program.cpp" ] || fail "$program: a row names it, and there is no such program"
+                    has "$program" || continue  # build.sh has said why
                     btl=$list
                     [ "$list" != - ] || btl=
                     # shellcheck disable=SC2086

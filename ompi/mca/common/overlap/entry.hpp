@@ -37,7 +37,7 @@ class CallbackEntry {
   bool outer_;
 };
 
-/// MPI_Finalize takes the processes away (del_procs), and BTLs may still deliver what was on its way
+/// MPI_Finalize takes the processes away (del_procs), and BTLs may deliver messages in flight
 /// meanwhile. Every request is complete by then and every peer inside MPI_Finalize: nobody needs
 /// those messages and ends of transfers, and what they refer to goes piece by piece. Callbacks do
 /// nothing once it is set. @thread  progress lock held

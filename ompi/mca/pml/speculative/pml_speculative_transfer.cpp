@@ -119,7 +119,7 @@ void ReceiveTransfer::refused_for_good(const Rail& rail) {
   report_fallback("A read", rail, known_endpoint(*request_.op.peer)->proc());
 }
 
-/// A socket's BTL queues fragments where they lie: many, so that the wire is busy while this process
+/// A socket's BTL queues fragments without a copy: many, so that the wire is busy while the process
 /// computes. Others copy them: few, so that they stay in the cache.
 std::uint32_t Fragments::in_flight_max() const noexcept {
   constexpr std::uint32_t times = 8;

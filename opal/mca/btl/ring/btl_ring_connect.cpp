@@ -248,7 +248,8 @@ Endpoint* Transport::endpoint_of(const opal_process_name_t& name) {
 
 /// What a peer has sent before its connection ended, its goodbye perhaps among it.
 void Transport::take_last_messages(Endpoint& endpoint) {
-  // Bounded, for others go on sending: a queue's worth of completions, as often as the ring had some.
+  // Bounded, for others go on sending: a queue's worth of completions, as often as the ring had
+  // some.
   do {
     for (std::uint32_t left = receive_buffers_max(); left > 0 && poll_completions() > 0; --left) {}
   } while (take_from_ring(endpoint) > 0);
