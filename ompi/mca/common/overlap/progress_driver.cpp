@@ -28,14 +28,17 @@ void ProgressDriver::give_back() noexcept {
 
 /// The part of a turn that a process on shared memory alone does not need.
 int ProgressDriver::poll_more(bool events_now) {
+  int count = 0;
   if (event_driven_) {
     set_event_polling(false);  // the runtime sets it anew at times
     const bool turn = events_now || turns_without_event_ < busy_turns ||
                       turns_without_event_ % quiet_turns_per_event_turn == 0 || btl_count_ == 0;
     ++turns_without_event_;
+    const unsigned before = noted_;
     if (turn) poll_events();
+    count = static_cast<int>(noted_ - before);
   }
-  return pollable_ != nullptr ? pollable_() : 0;
+  return count + (pollable_ != nullptr ? pollable_() : 0);
 }
 
 }  // namespace overlap

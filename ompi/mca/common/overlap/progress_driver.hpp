@@ -36,24 +36,35 @@ class ProgressDriver {
   void give_back() noexcept;
 
   /// One turn: every BTL once, the event loop when its turn has come, the pollable.
-  /// @returns  events that BTLs have reported
+  /// @returns  events that BTLs have reported, and those noted during the turn
   int poll() {
-    int count = 0;
-    for (unsigned i = 0; i < btl_count_; ++i) count += btls_[i]();
+    int count = poll_btls();
     if (more_) [[unlikely]]
       count += poll_more(false);
+    events_ += static_cast<unsigned>(count);
     return count;
   }
   /// The same for a caller that looks once and decides by it (P1.4): the event loop's turn is now.
   int poll_thoroughly() {
-    int count = 0;
-    for (unsigned i = 0; i < btl_count_; ++i) count += btls_[i]();
-    return count + poll_more(true);
+    const int count = poll_btls() + poll_more(true);
+    events_ += static_cast<unsigned>(count);
+    return count;
   }
-  /// A message has come through the event loop: look again at once.
-  void note_event() noexcept { turns_without_event_ = 0; }
+  /// A message has come, or a transfer has moved: look again at once. The event loop does not say
+  /// what it has done.
+  void note_event() noexcept {
+    turns_without_event_ = 0;
+    ++noted_;
+  }
+  /// Of all turns; a caller that waits compares two readings. Wraps.
+  [[nodiscard]] unsigned events() const noexcept { return events_; }
 
  private:
+  int poll_btls() {
+    int count = 0;
+    for (unsigned i = 0; i < btl_count_; ++i) count += btls_[i]();
+    return count;
+  }
   int poll_more(bool events_now);
 
   // A system call each: while they bring nothing, other BTLs are polled so often in between.
@@ -67,6 +78,8 @@ class ProgressDriver {
   bool more_ = false;  ///< event_driven_ or a pollable
   bool event_driven_ = false;
   unsigned turns_without_event_ = 0;
+  unsigned noted_ = 0;   ///< calls of note_event
+  unsigned events_ = 0;  ///< what turns have returned
   Pollable pollable_ = nullptr;
 };
 

@@ -4,6 +4,8 @@
 
 #include <time.h>
 
+#include "ompi/mca/common/overlap/protocol/idle_naps.hpp"
+
 namespace overlap::speculative {
 namespace {
 
@@ -11,23 +13,19 @@ namespace {
 // not wait for.
 constexpr int polls_per_turn = 8;
 
-/// Naps of a call that waits where other ranks need its processor: a rank that only yields waits
-/// for a rotation of the run queue in each hop, one that sleeps is put in front when it wakes.
-class IdleNaps {
+/// Naps between turns, where other ranks need the processor of a call that waits.
+class Waiting {
  public:
-  /// One more turn has brought nothing.
-  void turn_was_empty() noexcept {
-    if (!opal_progress_yield_when_idle || ++empty_turns_ < turns_before_naps) return;
-    const timespec nap{0, nap_ns_};
+  void end_turn() noexcept {
+    if (!opal_progress_yield_when_idle) return;
+    const std::uint32_t nap_ns = naps_.end_turn(pml->driver.events());
+    if (nap_ns == 0) return;
+    const timespec nap{0, static_cast<long>(nap_ns)};
     nanosleep(&nap, nullptr);
-    nap_ns_ = std::min(nap_ns_ * 2, nap_max_ns);
   }
 
  private:
-  static constexpr unsigned turns_before_naps = 2000;
-  static constexpr long nap_max_ns = 1'000'000;
-  unsigned empty_turns_ = 0;
-  long nap_ns_ = 20'000;
+  IdleNaps naps_;
 };
 
 bool poll_once() {
@@ -60,7 +58,7 @@ void wait_complete(ompi_request_t& request) noexcept {
     ompi_request_wait_completion(&request);
     return;
   }
-  IdleNaps naps;
+  Waiting waiting;
   while (!REQUEST_COMPLETE(&request)) {
     for (int i = 0; i < polls_per_turn && !REQUEST_COMPLETE(&request); ++i) {
       if (poll_once()) [[unlikely]]
@@ -68,7 +66,7 @@ void wait_complete(ompi_request_t& request) noexcept {
     }
     if (REQUEST_COMPLETE(&request)) return;
     opal_progress();
-    if (!REQUEST_COMPLETE(&request)) naps.turn_was_empty();
+    if (!REQUEST_COMPLETE(&request)) waiting.end_turn();
   }
 }
 

@@ -1,0 +1,49 @@
+// Naps of a call that waits.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/common/overlap/protocol/idle_naps.hpp"
+
+#include "test/support/catch.hpp"
+
+using overlap::IdleNaps;
+
+namespace {
+
+/// Turns without an event until the first nap. @returns  their number
+std::uint32_t turns_to_nap(IdleNaps& naps, std::uint32_t events) {
+  std::uint32_t turns = 1;
+  while (naps.end_turn(events) == 0) ++turns;
+  return turns;
+}
+
+}  // namespace
+
+TEST_CASE("IdleNaps: naps begin late and grow to their limit") {
+  IdleNaps naps;
+  CHECK(turns_to_nap(naps, 0) == IdleNaps::turns_before_naps + 1);
+  std::uint32_t last_ns = IdleNaps::nap_min_ns;
+  for (int turn = 0; turn < 20; ++turn) {
+    const std::uint32_t nap_ns = naps.end_turn(0);
+    CHECK(nap_ns == std::min(2 * last_ns, IdleNaps::nap_max_ns));
+    last_ns = nap_ns;
+  }
+  CHECK(last_ns == IdleNaps::nap_max_ns);
+}
+
+TEST_CASE("IdleNaps: nobody sleeps between the pieces of a message") {
+  IdleNaps naps;
+  static_cast<void>(turns_to_nap(naps, 7));
+  static_cast<void>(naps.end_turn(7));
+  for (std::uint32_t events = 8; events < 100;
+       ++events) {  // 7 events so far, then one piece a time
+    CHECK(naps.end_turn(events) == 0);
+    for (int turn = 0; turn < 1000; ++turn) CHECK(naps.end_turn(events) == 0);
+  }
+  CHECK(turns_to_nap(naps, 99) == IdleNaps::turns_before_naps - 1000 + 1);
+  CHECK(naps.end_turn(99) == 2 * IdleNaps::nap_min_ns);  // they begin short again
+}
+
+TEST_CASE("IdleNaps: a count that wraps is an event") {
+  IdleNaps naps;
+  static_cast<void>(turns_to_nap(naps, UINT32_MAX));
+  CHECK(naps.end_turn(0) == 0);
+}
