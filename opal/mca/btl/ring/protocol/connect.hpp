@@ -47,8 +47,8 @@ struct ConnectView {
   bool needed;           ///< something waits for the connection
 };
 
-/// Queue pairs that the device may refuse in a row before the connection has failed for good: ten
-/// to twenty seconds with what lies between attempts.
+/// Queue pairs that the device may refuse in a row before the connection has failed for good:
+/// fifteen to twenty-five seconds with what lies between attempts.
 inline constexpr std::uint32_t refusals_max = 12;
 
 /// Advance the connection to one peer. Events of queue pairs that were given up do not come here.

@@ -56,9 +56,9 @@ TEST_CASE(
 TEST_CASE("CostModel: five numbers are five costs, anything else is none") {
   CHECK(parse_costs("66000,140,8,26,62") == MeasuredCosts{66000, 140, 8, 26, 62});
   CHECK(parse_costs("0,0,0,0,1000000000") == MeasuredCosts{0, 0, 0, 0, cost_max_ns});
-  for (const char* text :
-       {"", "1", "1,2,3,4", "1,2,3,4,", "1,2,3,4,5,", "1,2,3,4,5,6", "1,2,3,4,5 ", " 1,2,3,4,5",
-        "1,,3,4,5", "-1,2,3,4,5", "1;2;3;4;5", "1,2,3,4,1000000001", "1,2,3,4,4294967296", "a,b,c,d,e"}) {
+  for (const char* text : {"", "1", "1,2,3,4", "1,2,3,4,", "1,2,3,4,5,", "1,2,3,4,5,6",
+                           "1,2,3,4,5 ", " 1,2,3,4,5", "1,,3,4,5", "-1,2,3,4,5", "1;2;3;4;5",
+                           "1,2,3,4,1000000001", "1,2,3,4,4294967296", "a,b,c,d,e"}) {
     CAPTURE(text);
     CHECK(parse_costs(text) == std::nullopt);
   }
