@@ -186,17 +186,40 @@ TEST_CASE("Field: connect and accept") {
   MPI_Comm_free(&half);
 }
 
-TEST_CASE("Field: spawned processes") {
-  // each child runs the hidden test case below
-  const std::string program = "/proc/self/exe";
+namespace {
+
+/// Two children, each of which runs the hidden test case below.
+MPI_Comm spawn_two() {
   char path[4096] = "";
-  REQUIRE(realpath(program.c_str(), path) != nullptr);
+  REQUIRE(realpath("/proc/self/exe", path) != nullptr);
   char filter[] = "[spawned]";
   char* arguments[] = {filter, nullptr};
   MPI_Comm inter = MPI_COMM_NULL;
   MPI_Comm_spawn(path, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+  return inter;
+}
+
+}  // namespace
+
+TEST_CASE("Field: spawned processes") {
+  MPI_Comm inter = spawn_two();
   across(inter, 0, 1000);
   MPI_Comm_disconnect(&inter);
+}
+
+TEST_CASE("Field: spawned processes end while their parents still disconnect") {
+  MPI_Comm inter = spawn_two();
+  across(inter, 0, 1000);
+  // Deleted behind the barrier of MPI_Comm_disconnect, before the communicator is.
+  const auto linger = [](MPI_Comm, int, void*, void*) {
+    usleep(1'000'000);
+    return MPI_SUCCESS;
+  };
+  int key = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, linger, &key, nullptr);
+  MPI_Comm_set_attr(inter, key, nullptr);
+  MPI_Comm_disconnect(&inter);
+  MPI_Comm_free_keyval(&key);
 }
 
 TEST_CASE("Field: a spawned process", "[.][spawned]") {

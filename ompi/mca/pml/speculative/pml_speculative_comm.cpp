@@ -22,6 +22,12 @@ void add_communicator(ompi_communicator_t& comm) {
   pml->adding = nullptr;
 }
 
+/// A process of another job may end at any moment after MPI_Comm_disconnect, which the program
+/// perhaps is in: a message that nobody takes ends this process by SIGPIPE over TCP.
+bool stays_until_finalize(const Peer& peer) noexcept {
+  return known_endpoint(peer)->proc().super.proc_name.jobid == OPAL_PROC_MY_NAME.jobid;
+}
+
 /// The last messages of its streams go out, its endpoints lose a user, it is gone.
 void remove_communicator(ompi_communicator_t& comm) {
   auto* own = reinterpret_cast<Communicator*>(comm.c_pml_comm);
@@ -30,7 +36,8 @@ void remove_communicator(ompi_communicator_t& comm) {
   // MPI_Finalize frees what the program has not: no peer speculates any more, and some are gone.
   if (!is_finalizing()) {
     for (const Action& end : pml->protocol.end_streams(*own)) {
-      if (end.peer->host_data != nullptr) pml->actions.send_control(end);
+      if (end.peer->host_data != nullptr && stays_until_finalize(*end.peer))
+        pml->actions.send_control(end);
     }
   }
   for (std::size_t rank = 0; rank < own->size(); ++rank) {
