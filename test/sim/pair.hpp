@@ -132,6 +132,9 @@ class Pair final : public Network {
   int last_id_ = 0;
 };
 
+inline const Counters& at_sender(Pair& pair) { return pair.sender().counters(); }
+inline const Counters& at_receiver(Pair& pair) { return pair.receiver().counters(); }
+
 /// Did this receive get exactly that message?
 [[nodiscard]] inline bool got(const Receive& receive, const Send& send) {
   if (!receive.complete || receive.length_bytes != send.data.size() ||

@@ -16,6 +16,9 @@
 
 namespace overlap::speculative::sim {
 
+inline constexpr HazardPolicy both_policies[] = {HazardPolicy::envelope_sequence,
+                                                 HazardPolicy::eager_flag};
+
 /// Something happened that MPI or the protocol's own contract forbids.
 struct Violation : std::runtime_error {
   using std::runtime_error::runtime_error;

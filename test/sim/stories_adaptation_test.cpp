@@ -6,16 +6,6 @@
 using namespace overlap::speculative;
 using namespace overlap::speculative::sim;
 
-namespace {
-
-constexpr HazardPolicy both_policies[] = {HazardPolicy::envelope_sequence,
-                                          HazardPolicy::eager_flag};
-
-const Counters& at_sender(Pair& pair) { return pair.sender().counters(); }
-const Counters& at_receiver(Pair& pair) { return pair.receiver().counters(); }
-
-}  // namespace
-
 TEST_CASE(
     "Crossing RTRs stop the speculation; it is tried again after the resume interval (P1.11)") {
   for (const HazardPolicy policy : both_policies) {

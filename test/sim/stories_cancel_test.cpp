@@ -6,15 +6,6 @@
 using namespace overlap::speculative;
 using namespace overlap::speculative::sim;
 
-namespace {
-
-constexpr HazardPolicy both_policies[] = {HazardPolicy::envelope_sequence,
-                                          HazardPolicy::eager_flag};
-
-const Counters& at_sender(Pair& pair) { return pair.sender().counters(); }
-
-}  // namespace
-
 TEST_CASE(
     "A cancelled receive keeps its buffer until the sender has confirmed; the receives behind it "
     "offer anew (P1.7)") {

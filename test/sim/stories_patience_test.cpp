@@ -6,12 +6,6 @@
 using namespace overlap::speculative;
 using namespace overlap::speculative::sim;
 
-namespace {
-
-const Counters& at_sender(Pair& pair) { return pair.sender().counters(); }
-
-}  // namespace
-
 TEST_CASE("A send whose RTRs usually cross waits a little for the next one (P1.14)") {
   Pair pair(HazardPolicy::envelope_sequence);
   pair.clock_ns = 1000;

@@ -8,16 +8,6 @@ using namespace overlap::speculative::sim;
 
 namespace {
 
-constexpr HazardPolicy both_policies[] = {HazardPolicy::envelope_sequence,
-                                          HazardPolicy::eager_flag};
-
-const Counters& at_sender(Pair& pair) { return pair.sender().counters(); }
-const Counters& at_receiver(Pair& pair) { return pair.receiver().counters(); }
-
-}  // namespace
-
-namespace {
-
 /// Take the oldest message of this kind off the network, to be delivered by hand later.
 Message intercept(Pair& pair, Kind kind) {
   const auto taken = pair.take(kind);

@@ -6,16 +6,6 @@
 using namespace overlap::speculative;
 using namespace overlap::speculative::sim;
 
-namespace {
-
-constexpr HazardPolicy both_policies[] = {HazardPolicy::envelope_sequence,
-                                          HazardPolicy::eager_flag};
-
-const Counters& at_sender(Pair& pair) { return pair.sender().counters(); }
-const Counters& at_receiver(Pair& pair) { return pair.receiver().counters(); }
-
-}  // namespace
-
 TEST_CASE(
     "Fig. 7 case 1, Fig. 8 case 1: the RTR-ACK lets the second RTS go to the second receive "
     "(P1.6)") {

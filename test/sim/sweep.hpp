@@ -19,8 +19,6 @@
 
 namespace overlap::speculative::sim {
 
-inline constexpr HazardPolicy both_policies[] = {HazardPolicy::envelope_sequence,
-                                                 HazardPolicy::eager_flag};
 inline constexpr Order all_orders[] = {Order::kept, Order::streams, Order::none};
 inline constexpr Transport::Write all_writes[] = {
     Transport::Write::at_once,     Transport::Write::later,        Transport::Write::refused,
