@@ -51,6 +51,9 @@ struct ReceiveRequest;
 }
 /// Print which path messages to this process take (pml_speculative_explain).
 void explain_paths(Endpoint& endpoint);
+/// "rank 3"; with its job where the other process is of another one (MPI_Comm_spawn).
+[[nodiscard]] std::string rank_text(const opal_process_name_t& name,
+                                    const opal_process_name_t& other);
 /// Do RTRs to this process name memory? A receive may be cancelled while its RTR is out, and
 /// MPI_Wait then needs no answer of the sender if it does not. Where this process itself writes the
 /// bytes of a put as they come out of a socket, fragments do as well.

@@ -31,9 +31,12 @@ std::string btl_names() {
 /// Of the processes of a host the first names one peer; others meet others for the same reason.
 void show_unreachable(const ompi_proc_t& peer) {
   const ompi_proc_t* self = ompi_proc_local();
-  show_message(topic_text("unreachable", self->super.proc_name.vpid, hostname(self).c_str(),
-                          peer.super.proc_name.vpid, hostname(&peer).c_str(), btl_names().c_str()),
-               "pml/speculative: unreachable");
+  const opal_process_name_t& mine = self->super.proc_name;
+  const opal_process_name_t& its = peer.super.proc_name;
+  show_message(
+      topic_text("unreachable", rank_text(mine, its).c_str(), hostname(self).c_str(),
+                 rank_text(its, mine).c_str(), hostname(&peer).c_str(), btl_names().c_str()),
+      "pml/speculative: unreachable");
 }
 
 Endpoint* connect(ompi_proc_t& proc) {
@@ -59,6 +62,13 @@ Endpoint* connect(ompi_proc_t& proc) {
 }
 
 }  // namespace
+
+std::string rank_text(const opal_process_name_t& name, const opal_process_name_t& other) {
+  // The upper half of a job id is mpirun's, the same for all.
+  constexpr opal_jobid_t local = 0xffff;
+  const std::string text = "rank " + std::to_string(name.vpid);
+  return name.jobid == other.jobid ? text : text + " of job " + std::to_string(name.jobid & local);
+}
 
 RtrFacts rtr_facts(const Endpoint& endpoint) noexcept {
   return {.speculation = true,

@@ -46,8 +46,9 @@ PathFacts facts_of(Endpoint& endpoint) {
 
 void explain_paths(Endpoint& endpoint) {
   const opal_proc_t& peer = endpoint.proc().super;
-  const std::string who = "rank " + std::to_string(OPAL_PROC_MY_NAME.vpid) + " to rank " +
-                          std::to_string(peer.proc_name.vpid) + " on " + hostname(&endpoint.proc());
+  const std::string who = rank_text(OPAL_PROC_MY_NAME, peer.proc_name) + " to " +
+                          rank_text(peer.proc_name, OPAL_PROC_MY_NAME) + " on " +
+                          hostname(&endpoint.proc());
   const std::string text = render_path_table(who, path_table(facts_of(endpoint)));
   std::fputs(text.c_str(), stderr);  // not into the program's output; unbuffered: one write
 }
