@@ -136,6 +136,7 @@ extern "C" {
 #else
 #if __has_include("opal/mca/accelerator/accelerator.h")
 #include "opal/mca/accelerator/accelerator.h"
+#include "opal/mca/accelerator/base/base.h"
 #endif
 #include "opal/mca/pmix/pmix-internal.h"
 #define OVERLAP_BTL_VERSION MCA_BTL_BASE_VERSION_3_3_0
