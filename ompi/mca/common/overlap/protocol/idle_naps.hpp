@@ -11,7 +11,8 @@ namespace overlap {
 /// Naps of a call that waits where other ranks need its processor: a rank that only yields waits
 /// for a rotation of the run queue in each hop, one that sleeps is put in front when it wakes.
 ///
-/// Naps begin after many turns in a row that brought nothing, and grow. A turn with an event ends
+/// Naps begin after many turns in a row that brought nothing. They grow with the time slept so far,
+/// so that what comes at last is delayed by a small share of the wait. A turn with an event ends
 /// them: the pieces of a large message follow one another, and a nap between two of them would take
 /// longer than the piece.
 class IdleNaps {
@@ -19,6 +20,7 @@ class IdleNaps {
   static constexpr std::uint32_t turns_before_naps = 2000;
   static constexpr std::uint32_t nap_min_ns = 20'000;
   static constexpr std::uint32_t nap_max_ns = 1'000'000;
+  static constexpr std::uint32_t share = 256;  ///< of the time slept
 
   /// A turn has ended.
   /// @param events  so far, of any turns; may wrap
@@ -26,20 +28,23 @@ class IdleNaps {
   [[nodiscard]] std::uint32_t end_turn(std::uint32_t events) noexcept {
     if (std::exchange(events_, events) != events) {
       empty_turns_ = 0;
-      nap_ns_ = nap_min_ns;
+      slept_ns_ = 0;
       return 0;
     }
     if (empty_turns_ < turns_before_naps) {
       ++empty_turns_;
       return 0;
     }
-    return std::exchange(nap_ns_, std::min(nap_ns_ * 2, nap_max_ns));
+    const auto nap_ns = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(slept_ns_ / share, nap_min_ns, nap_max_ns));
+    slept_ns_ += nap_ns;
+    return nap_ns;
   }
 
  private:
   std::uint32_t events_ = 0;
   std::uint32_t empty_turns_ = 0;
-  std::uint32_t nap_ns_ = nap_min_ns;
+  std::uint64_t slept_ns_ = 0;
 };
 
 }  // namespace overlap
