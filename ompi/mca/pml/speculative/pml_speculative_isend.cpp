@@ -220,17 +220,20 @@ bool try_copy(EagerSend& eager) {
 /// No room: the request keeps the data, in the user's buffer, until there is.
 void wait_for_room(EagerSend& eager) {
   SendRequest& request = need_request(eager);
-  if (eager.call.buffered() && eager.call.bytes() > 0 && !request.buffered &&
-      !move_to_attached_buffer(request)) {
-    // The message has its place in the stream already: the attached buffer's owner learns of its
-    // size too late for this one. It is stored here.
+  const std::size_t data_bytes = eager.call.bytes();
+  if (eager.call.buffered() && !request.buffered &&
+      (data_bytes == 0 || !move_to_attached_buffer(request))) {
+    // Nothing to copy; or the attached buffer is full, of which its owner learns too late for this
+    // message, which has its place in the stream already. It is stored here.
     std::vector<std::byte> bytes(eager.header.begin(), eager.header.end());
-    bytes.resize(eager.header.size() + eager.call.bytes());
-    iovec piece{bytes.data() + eager.header.size(), eager.call.bytes()};
-    std::uint32_t pieces = 1;
-    std::size_t packed = eager.call.bytes(), origin = 0;
-    opal_convertor_set_position(eager.convertor, &origin);
-    opal_convertor_pack(eager.convertor, &piece, &pieces, &packed);
+    bytes.resize(eager.header.size() + data_bytes);
+    if (data_bytes > 0) {
+      iovec piece{bytes.data() + eager.header.size(), data_bytes};
+      std::uint32_t pieces = 1;
+      std::size_t packed = data_bytes, origin = 0;
+      opal_convertor_set_position(eager.convertor, &origin);
+      opal_convertor_pack(eager.convertor, &piece, &pieces, &packed);
+    }
     eager.endpoint.send_control(eager.rail, eager.tag, bytes);
     return;
   }
