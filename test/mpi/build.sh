@@ -10,7 +10,7 @@ done
 compile() { # PROGRAM
     if [ "$build/$1" -nt "$here/$1.cpp" ] && [ "$build/$1" -nt "$here/scene.hpp" ] && [ "$build/$1" -nt "$build/mpi_test.o" ]; then return 0; fi
     main=$build/mpi_test.o
-    case $1 in abort | forever | idle_calls | ring_goodbye | ring_connect) main= ;; esac  # they have their own
+    case $1 in abort | end_comms | forever | idle_calls | ring_goodbye | ring_connect) main= ;; esac  # they have their own
     mpicxx -std=c++20 -O0 -Wall -Wextra "$here/$1.cpp" $main -o "$build/$1" -pthread >"$build/$1.compile" 2>&1
 }
 if ! [ "$build/mpi_test.o" -nt "$here/mpi_test.cpp" ] || ! [ "$build/mpi_test.o" -nt "$here/mpi_test.hpp" ]; then

@@ -3,7 +3,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_test.hpp"
 
+#include <unistd.h>
+
 #include <cstdlib>
+#include <string>
 
 using namespace overlap::test;
 
@@ -188,12 +191,11 @@ TEST_CASE("Field: connect and accept") {
 
 namespace {
 
-/// Two children, each of which runs the hidden test case below.
-MPI_Comm spawn_two() {
+/// Two children, each of which runs a hidden test case below.
+MPI_Comm spawn_two(std::string test = "[spawned]") {
   char path[4096] = "";
   REQUIRE(realpath("/proc/self/exe", path) != nullptr);
-  char filter[] = "[spawned]";
-  char* arguments[] = {filter, nullptr};
+  char* arguments[] = {test.data(), nullptr};
   MPI_Comm inter = MPI_COMM_NULL;
   MPI_Comm_spawn(path, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
   return inter;
@@ -227,5 +229,27 @@ TEST_CASE("Field: a spawned process", "[.][spawned]") {
   MPI_Comm_get_parent(&parent);
   REQUIRE(parent != MPI_COMM_NULL);
   across(parent, 1000, 0);
+  MPI_Comm_disconnect(&parent);
+}
+
+TEST_CASE("Field: spawned processes cancel while their parents disconnect") {
+  MPI_Comm inter = spawn_two("[canceller]");
+  across(inter, 0, 1000);
+  MPI_Comm_disconnect(&inter);
+}
+
+TEST_CASE("Field: a spawned process that cancels", "[.][canceller]") {
+  constexpr int bytes = 1'000'000;
+  MPI_Comm parent = MPI_COMM_NULL;
+  MPI_Comm_get_parent(&parent);
+  REQUIRE(parent != MPI_COMM_NULL);
+  across(parent, 1000, 0);
+  Bytes buffer = empty(bytes);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Irecv(buffer.data(), bytes, MPI_BYTE, rank(), 7, parent, &request);
+  for (int i = 0, flag = 0; i < 200; ++i, usleep(1000))  // an RTR, if any, goes out
+    MPI_Iprobe(MPI_ANY_SOURCE, 77, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+  MPI_Cancel(&request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Comm_disconnect(&parent);
 }

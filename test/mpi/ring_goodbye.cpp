@@ -1,6 +1,6 @@
 // Peers of another job: processes are spawned, talked to and disconnected, and both sides end with
-// the other's last word, that it has freed the communicator, still on its way: on a slow wire it
-// comes when the components above the BTL are closed.
+// the other's last message in flight: on a slow wire it comes when the components above the BTL are
+// closed.
 // SPDX-License-Identifier: BSD-3-Clause
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>

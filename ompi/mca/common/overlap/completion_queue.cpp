@@ -5,6 +5,13 @@
 #include "opal/mca/common/overlap/progress_lock.hpp"
 
 namespace overlap {
+namespace {
+
+thread_local unsigned drains;  // callbacks may wait, which drains as well
+
+}  // namespace
+
+bool CompletionQueue::draining() noexcept { return drains > 0; }
 
 void CompletionQueue::append(ompi_request_t& request) {
   if (count_ == ring_.size()) {
@@ -28,10 +35,12 @@ ompi_request_t* CompletionQueue::pop() noexcept {
 
 std::size_t CompletionQueue::drain() noexcept {
   std::size_t completed = 0;
+  ++drains;
   while (ompi_request_t* request = pop()) {
     complete_(*request);
     ++completed;
   }
+  --drains;
   return completed;
 }
 

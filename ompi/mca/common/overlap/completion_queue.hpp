@@ -37,6 +37,8 @@ class CompletionQueue {
   /// @returns  requests completed
   /// @thread   MPI threads only, progress lock NOT held
   std::size_t drain() noexcept;
+  /// Is this thread inside drain()?
+  [[nodiscard]] static bool draining() noexcept;
 
  private:
   [[nodiscard]] ompi_request_t* pop() noexcept;

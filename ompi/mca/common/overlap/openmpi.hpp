@@ -69,6 +69,11 @@ namespace overlap {
   return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED;
 }
 
+/// Has MPI_Finalize deleted the attributes of MPI_COMM_SELF? The program does nothing more.
+[[nodiscard]] inline bool is_past_self_destruct() noexcept {
+  return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT;
+}
+
 /// Register a handler for one BTL tag (0x40..0x5f are a PML's) with every BTL; after bml_add_procs.
 ///
 /// @returns  OMPI_SUCCESS or an error code of Open MPI

@@ -51,6 +51,10 @@ struct ReceiveRequest;
 }
 /// Print which path messages to this process take (pml_speculative_explain).
 void explain_paths(Endpoint& endpoint);
+/// Processes of other jobs (spawned, connected) may end before this one does.
+[[nodiscard]] inline bool is_of_my_job(const ompi_proc_t& proc) noexcept {
+  return proc.super.proc_name.jobid == OPAL_PROC_MY_NAME.jobid;
+}
 /// "rank 3"; with its job where the other process is of another one (MPI_Comm_spawn).
 [[nodiscard]] std::string rank_text(const opal_process_name_t& name,
                                     const opal_process_name_t& other);

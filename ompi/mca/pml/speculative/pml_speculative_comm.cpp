@@ -24,8 +24,13 @@ void add_communicator(ompi_communicator_t& comm) {
 
 /// A process of another job may end at any moment after MPI_Comm_disconnect, which the program
 /// perhaps is in: a message that nobody takes ends this process by SIGPIPE over TCP.
-bool stays_until_finalize(const Peer& peer) noexcept {
-  return known_endpoint(peer)->proc().super.proc_name.jobid == OPAL_PROC_MY_NAME.jobid;
+bool stays(const Peer& peer) noexcept { return is_of_my_job(known_endpoint(peer)->proc()); }
+
+/// Does MPI_Finalize free what the program has left? That is behind the last meeting of all
+/// processes: none waits for anything, and some are gone. What a request was the last to hold, or
+/// an attribute of MPI_COMM_SELF, goes before, and peers may still use its like.
+bool is_freed_by_finalize() noexcept {
+  return is_past_self_destruct() && !CompletionQueue::draining();
 }
 
 /// The last messages of its streams go out, its endpoints lose a user, it is gone.
@@ -33,11 +38,9 @@ void remove_communicator(ompi_communicator_t& comm) {
   auto* own = reinterpret_cast<Communicator*>(comm.c_pml_comm);
   if (own == nullptr) return;
   comm.c_pml_comm = nullptr;
-  // MPI_Finalize frees what the program has not: no peer speculates any more, and some are gone.
-  if (!is_finalizing()) {
+  if (!is_freed_by_finalize()) {
     for (const Action& end : pml->protocol.end_streams(*own)) {
-      if (end.peer->host_data != nullptr && stays_until_finalize(*end.peer))
-        pml->actions.send_control(end);
+      if (end.peer->host_data != nullptr && stays(*end.peer)) pml->actions.send_control(end);
     }
   }
   for (std::size_t rank = 0; rank < own->size(); ++rank) {

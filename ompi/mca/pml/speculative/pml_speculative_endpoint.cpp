@@ -73,6 +73,7 @@ std::string rank_text(const opal_process_name_t& name, const opal_process_name_t
 RtrFacts rtr_facts(const Endpoint& endpoint) noexcept {
   return {.speculation = true,
           .self = endpoint.is_self(),
+          .other_job = !is_of_my_job(endpoint.proc()) && offers_memory(endpoint),
           .copies_itself = endpoint.copies_itself(),
           .shared_memory_always = tunables.shared_memory == shared_memory_choice::always};
 }

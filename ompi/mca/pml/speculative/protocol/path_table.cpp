@@ -61,6 +61,7 @@ std::string no_rtr(RtrUse use) {
     case RtrUse::sent: return "no posted receive has sent an RTR";
     case RtrUse::off: return "no RTRs: pml_speculative_speculation is false";
     case RtrUse::self: return "no RTRs: the process sends to itself";
+    case RtrUse::other_job: return "no RTRs: a process of another job";
     case RtrUse::shared_memory:
       return "no RTRs: shared memory, where the sender's processor would make the copy "
              "(pml_speculative_shared_memory is auto)";

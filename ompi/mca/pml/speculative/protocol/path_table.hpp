@@ -15,12 +15,14 @@ enum class RtrUse : std::uint8_t {
   sent,
   off,            ///< pml_speculative_speculation
   self,           ///< a process's messages to itself
+  other_job,      ///< it may be in MPI_Comm_disconnect, where it answers no cancel
   shared_memory,  ///< the sender's own processor would make the copy
 };
 
 struct RtrFacts {
   bool speculation = true;            ///< the tunable
   bool self = false;                  ///< the process itself
+  bool other_job = false;             ///< of another job, and the RTR would name memory
   bool copies_itself = false;         ///< a put is a copy by the sender's processor
   bool shared_memory_always = false;  ///< the tunable pml_speculative_shared_memory
 };
@@ -30,6 +32,7 @@ struct RtrFacts {
 [[nodiscard]] constexpr RtrUse choose_rtr(const RtrFacts& facts) noexcept {
   if (!facts.speculation) return RtrUse::off;
   if (facts.self) return RtrUse::self;
+  if (facts.other_job) return RtrUse::other_job;
   return facts.copies_itself && !facts.shared_memory_always ? RtrUse::shared_memory : RtrUse::sent;
 }
 

@@ -137,3 +137,10 @@ TEST_CASE("TCP: RTRs that name no memory bring fragments", "[path_table]") {
                 {65001, UINT64_MAX, "RTR, fragments", "pml_speculative_cancel is local"},
                 {65001, UINT64_MAX, "RTS, put", "no posted receive"}});
 }
+
+TEST_CASE("Memory is not offered to processes of another job", "[path_table]") {
+  PathFacts spawned = ring;
+  spawned.rtr.other_job = true;
+  for (const PathRow& row : path_table(spawned)) CHECK_FALSE(row.path.starts_with("RTR"));
+  CHECK(path_table(spawned).back().why.find("a process of another job") != std::string::npos);
+}
