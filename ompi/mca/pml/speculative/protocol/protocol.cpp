@@ -289,10 +289,10 @@ void Protocol::finish(SendOp& op) {
   emit(Action::Kind::complete_send).send = &op;
 }
 
-void Protocol::on_rtr(Peer& peer, std::span<const std::byte> message) {
+void Protocol::on_rtr(Peer& peer, std::span<const std::byte> message, const void* rail) {
   const auto rtr = load<RtrHeader>(message);
   RemoteMemory memory = load_memory(rtr.address, (rtr.head.flags & flag::no_memory) == 0,
-                                    message.subspan(sizeof rtr), rail_);
+                                    message.subspan(sizeof rtr), rail);
   ++counters_.rtr_received;
   // The paper's policy needs a receiver that answers by it; the other one reads all it needs in the
   // RTR itself.
@@ -328,7 +328,7 @@ void Protocol::on_rts_ack(Peer& peer, std::span<const std::byte> message) {
     hazard_->rts_ack_arrived(peer, *envelope, ack);
 }
 
-const char* Protocol::on_grant(std::span<const std::byte> message) {
+const char* Protocol::on_grant(std::span<const std::byte> message, const void* rail) {
   const auto grant = load<GrantHeader>(message);
   SendOp* op = sends_.find(grant.head.target);
   if (is_stale(sends_, message)) return nullptr;
@@ -340,7 +340,7 @@ const char* Protocol::on_grant(std::span<const std::byte> message) {
   op->receive = grant.receive;
   op->take_bytes = grant.length_bytes;
   op->target = load_memory(grant.address, (grant.head.flags & flag::no_memory) == 0,
-                           message.subspan(sizeof grant), rail_);
+                           message.subspan(sizeof grant), rail);
   advance(*op, op->target.accessible ? SendEvent::grant_memory : SendEvent::grant_push);
   return nullptr;
 }

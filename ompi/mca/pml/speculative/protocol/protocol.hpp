@@ -270,30 +270,32 @@ class Protocol {
   void take_back_offers(Peer& peer, std::int32_t tag);
   void offer_waiting(Peer& peer, std::int32_t tag, bool restarts);
 
-  [[nodiscard]] const char* on_sequenced(std::span<const std::byte> whole);
-  [[nodiscard]] const char* on_targeted(std::span<const std::byte> message);
+  [[nodiscard]] const char* on_sequenced(std::span<const std::byte> whole, const void* rail);
+  [[nodiscard]] const char* on_targeted(std::span<const std::byte> message, const void* rail);
   [[nodiscard]] const char* admit_again(std::vector<HeldMessages::Held> held);
   void drop_stale(std::span<const std::byte> message);
   template <class Op>
   [[nodiscard]] bool is_stale(const HandleTable<Op>& table, std::span<const std::byte> message);
-  [[nodiscard]] const char* on_forward(Peer& peer, std::span<const std::byte> message);
+  [[nodiscard]] const char* on_forward(Peer& peer, std::span<const std::byte> message,
+                                       const void* rail);
   [[nodiscard]] const char* on_eager(Peer& peer, std::span<const std::byte> message);
-  [[nodiscard]] const char* on_rts(Peer& peer, std::span<const std::byte> message);
+  [[nodiscard]] const char* on_rts(Peer& peer, std::span<const std::byte> message,
+                                   const void* rail);
   void store_unexpected(Arrived& message);
   bool note_rts_flags(Peer& peer, const RtsHeader& rts, const ReceiveOp* met);
   [[nodiscard]] const char* on_rtr_ack(Peer& peer, std::span<const std::byte> message);
   [[nodiscard]] const char* on_revoke_ack(Peer& peer, std::span<const std::byte> message);
   void on_stream_end(Peer& peer);
-  void on_reverse(Peer& peer, std::span<const std::byte> message);
-  void on_rtr(Peer& peer, std::span<const std::byte> message);
+  void on_reverse(Peer& peer, std::span<const std::byte> message, const void* rail);
+  void on_rtr(Peer& peer, std::span<const std::byte> message, const void* rail);
   void on_revoke(Peer& peer, std::span<const std::byte> message);
   void on_rts_ack(Peer& peer, std::span<const std::byte> message);
-  [[nodiscard]] const char* on_grant(std::span<const std::byte> message);
+  [[nodiscard]] const char* on_grant(std::span<const std::byte> message, const void* rail);
   [[nodiscard]] const char* on_frag(std::span<const std::byte> message);
   [[nodiscard]] const char* on_done(std::span<const std::byte> message);
   [[nodiscard]] const char* on_sync_ack(std::span<const std::byte> message);
   [[nodiscard]] const char* enter_stream(Peer& peer, std::span<const std::byte> message,
-                                         bool forward);
+                                         const void* rail, bool forward);
 
   [[nodiscard]] static SequencedHeader forward_head(Kind kind, const Peer& peer, std::int32_t tag,
                                                     std::uint32_t sequence) noexcept {
@@ -326,7 +328,6 @@ class Protocol {
   std::vector<Action> actions_;
   std::vector<SendOp*> deferred_;  ///< in order of starting
   std::uint64_t now_ns_ = 0;       ///< as last heard
-  const void* rail_ = nullptr;     ///< of the message being looked at
 };
 
 }  // namespace overlap::speculative

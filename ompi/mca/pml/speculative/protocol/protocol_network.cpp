@@ -16,9 +16,8 @@ constexpr std::uint16_t sequence_half = 0x8000;
 }  // namespace
 
 const char* Protocol::on_message(std::span<const std::byte> message, const void* rail) {
-  rail_ = rail;
   const Kind kind = kind_of(std::to_integer<std::uint8_t>(message[0]));
-  return is_targeted(kind) ? on_targeted(message) : on_sequenced(message);
+  return is_targeted(kind) ? on_targeted(message, rail) : on_sequenced(message, rail);
 }
 
 void Protocol::drop_stale(std::span<const std::byte> message) {
@@ -26,7 +25,7 @@ void Protocol::drop_stale(std::span<const std::byte> message) {
   counters_.extra_control_bytes += message.size();
 }
 
-const char* Protocol::on_sequenced(std::span<const std::byte> whole) {
+const char* Protocol::on_sequenced(std::span<const std::byte> whole, const void* rail) {
   EraPrefix prefix{};
   const bool with_prefix = kind_of(std::to_integer<std::uint8_t>(whole[0])) == Kind::era;
   if (with_prefix) prefix = load<EraPrefix>(whole);
@@ -42,28 +41,28 @@ const char* Protocol::on_sequenced(std::span<const std::byte> whole) {
     case Streams::Verdict::bound: break;
   }
   const bool forward = is_forward(kind_of(head.kind_version));
-  if (const char* fault = enter_stream(*admission.peer, message, forward)) return fault;
+  if (const char* fault = enter_stream(*admission.peer, message, rail, forward)) return fault;
   if (admission.verdict != Streams::Verdict::bound) return nullptr;
   return admit_again(streams_.take_held(identity_of(head)));
 }
 
 const char* Protocol::admit_again(std::vector<HeldMessages::Held> held) {
-  rail_ = nullptr;
   for (const HeldMessages::Held& each : held) {
-    if (const char* fault = on_sequenced(each.bytes)) return fault;
+    if (const char* fault = on_sequenced(each.bytes, nullptr)) return fault;
   }
   return nullptr;
 }
 
-const char* Protocol::enter_stream(Peer& peer, std::span<const std::byte> message, bool forward) {
+const char* Protocol::enter_stream(Peer& peer, std::span<const std::byte> message, const void* rail,
+                                   bool forward) {
   const auto head = load<SequencedHeader>(message);
   Stash& stash = forward ? peer.forward_stash : peer.reverse_stash;
   const auto expected = [&] {
     return forward ? static_cast<std::uint16_t>(peer.expected_sequence) : peer.expected_reverse;
   };
-  const auto pass = [&](std::span<const std::byte> next) -> const char* {
-    if (forward) return on_forward(peer, next);
-    on_reverse(peer, next);
+  const auto pass = [&](std::span<const std::byte> next, const void* next_rail) -> const char* {
+    if (forward) return on_forward(peer, next, next_rail);
+    on_reverse(peer, next, next_rail);
     return nullptr;
   };
   const auto distance = static_cast<std::uint16_t>(head.sequence - expected());
@@ -71,15 +70,14 @@ const char* Protocol::enter_stream(Peer& peer, std::span<const std::byte> messag
   if (distance != 0)
     return stash.put(head.sequence, message) ? nullptr
                                              : "a sequence number that has been seen already";
-  if (const char* fault = pass(message)) return fault;
+  if (const char* fault = pass(message, rail)) return fault;
   while (const auto held = stash.take(expected())) {
-    rail_ = nullptr;
-    if (const char* fault = pass(*held)) return fault;
+    if (const char* fault = pass(*held, nullptr)) return fault;
   }
   return nullptr;
 }
 
-const char* Protocol::on_forward(Peer& peer, std::span<const std::byte> message) {
+const char* Protocol::on_forward(Peer& peer, std::span<const std::byte> message, const void* rail) {
   const auto head = load<SequencedHeader>(message);
   const Kind kind = kind_of(head.kind_version);
   if (peer.ended) return "a message behind the end of its stream";
@@ -90,7 +88,7 @@ const char* Protocol::on_forward(Peer& peer, std::span<const std::byte> message)
   }
   if (kind == Kind::rtr_ack) return on_rtr_ack(peer, message);
   if (kind == Kind::revoke_ack) return on_revoke_ack(peer, message);
-  if (kind == Kind::rts) return on_rts(peer, message);
+  if (kind == Kind::rts) return on_rts(peer, message, rail);
   return on_eager(peer, message);
 }
 
@@ -124,7 +122,7 @@ void Protocol::store_unexpected(Arrived& message) {
   counters_.unexpected_queue_max = std::max(counters_.unexpected_queue_max, comm.unexpected_count);
 }
 
-const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message) {
+const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message, const void* rail) {
   const auto rts = load<RtsHeader>(message);
   Communicator& comm = *peer.comm;
   ReceiveOp* op = comm.find_posted(peer, rts.head.tag);
@@ -138,7 +136,7 @@ const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message) {
   arrived->length_bytes = rts.length_bytes;
   arrived->send = rts.send;
   arrived->source_memory = load_memory(rts.address, (rts.head.flags & flag::no_memory) == 0,
-                                       message.subspan(sizeof rts), rail_);
+                                       message.subspan(sizeof rts), rail);
   if (op != nullptr) {
     const bool rtr_out = op->state != ReceiveState::queued ||
                          answers_orphan(peer.receive_envelopes.find(rts.head.tag));
@@ -228,11 +226,11 @@ void Protocol::on_stream_end(Peer& peer) {
   }
 }
 
-void Protocol::on_reverse(Peer& peer, std::span<const std::byte> message) {
+void Protocol::on_reverse(Peer& peer, std::span<const std::byte> message, const void* rail) {
   const Kind kind = kind_of(load<SequencedHeader>(message).kind_version);
   ++peer.expected_reverse;
   if (kind == Kind::rtr) {
-    on_rtr(peer, message);
+    on_rtr(peer, message, rail);
   } else if (kind == Kind::revoke) {
     on_revoke(peer, message);
   } else {
@@ -249,10 +247,10 @@ const char* Protocol::on_sync_ack(std::span<const std::byte> message) {
   return nullptr;
 }
 
-const char* Protocol::on_targeted(std::span<const std::byte> message) {
+const char* Protocol::on_targeted(std::span<const std::byte> message, const void* rail) {
   const auto head = load<TargetedHeader>(message);
   switch (kind_of(head.kind_version)) {
-    case Kind::grant: return on_grant(message);
+    case Kind::grant: return on_grant(message, rail);
     case Kind::frag: return on_frag(message);
     case Kind::done: return on_done(message);
     case Kind::sync_ack: return on_sync_ack(message);
