@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 
 #include "headers.hpp"
 #include "intrusive.hpp"
@@ -29,6 +31,20 @@ struct RemoteMemory {
                                ///< had to wait for its turn
   std::array<std::byte, key_max_bytes> key{};
 };
+
+/// @param key  at most key_max_bytes (checked by find_fault)
+/// @param rail  what the description came over
+[[nodiscard]] inline RemoteMemory remote_memory(std::uint64_t address, bool accessible,
+                                                std::span<const std::byte> key,
+                                                const void* rail) noexcept {
+  RemoteMemory memory;
+  memory.rail = rail;
+  memory.address = address;
+  memory.accessible = accessible;
+  memory.key_bytes = static_cast<std::uint16_t>(key.size());
+  if (!key.empty()) std::memcpy(memory.key.data(), key.data(), key.size());
+  return memory;
+}
 
 /// A send that goes by rendezvous, or eagerly with an acknowledgement.
 struct SendOp {
@@ -79,6 +95,16 @@ struct ReceiveOp {
     return truncated() ? capacity_bytes : length_bytes;
   }
 };
+
+/// The DONE that ends a write.
+[[nodiscard]] inline DoneHeader done_header(const SendOp& op) noexcept {
+  return {kind_version(Kind::done), flag::to_receiver, 0, 0, op.receive};
+}
+/// The DONE that ends a read.
+[[nodiscard]] inline DoneHeader done_header(const ReceiveOp& op) noexcept {
+  const std::uint8_t flags = op.found_by_look ? flag::just_missed : std::uint8_t{0};
+  return {kind_version(Kind::done), flags, 0, 0, op.send};
+}
 
 /// A message without a receive: in Unexq (P1.5), or taken out of it by a matched probe.
 struct Arrived {

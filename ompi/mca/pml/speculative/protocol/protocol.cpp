@@ -13,31 +13,12 @@ Protocol::Protocol(const Config& config, Host& host, Counters& counters)
     : config_(config),
       host_(host),
       counters_(counters),
-      streams_(host, config.process, config.speculation, config.held) {
+      streams_(host, config.process, config.speculation, config.held),
+      outbox_(streams_) {
   // A tag that found no room in the paper's policy must stay without an envelope: half of its
   // history would be missing.
   config_.envelopes.may_forget = config.hazard_policy == HazardPolicy::envelope_sequence;
   hazard_ = make_hazard_control(config.hazard_policy, counters_, config_.envelopes);
-}
-
-Action& Protocol::emit(Action::Kind kind) {
-  Action& action = actions_.emplace_back();
-  action.kind = kind;
-  return action;
-}
-
-SequencedHeader Protocol::reverse_head(Kind kind, Peer& peer, std::int32_t tag) noexcept {
-  return {kind_version(kind),
-          0,
-          peer.comm->context,
-          peer.comm->my_rank,
-          tag,
-          peer.next_reverse++,
-          static_cast<std::uint16_t>(peer.bound)};
-}
-
-Action& Protocol::emit_targeted(Peer& peer, Kind kind, std::uint8_t flags, Handle target) {
-  return emit_control(peer, TargetedHeader{kind_version(kind), flags, 0, 0, target});
 }
 
 Prefixed<EagerSyncHeader> Protocol::eager_sync_header(SendOp& op) {
@@ -46,7 +27,7 @@ Prefixed<EagerSyncHeader> Protocol::eager_sync_header(SendOp& op) {
   Peer& peer = *op.peer;
   if (peer.defers) decide_deferred(peer);
   Prefixed<EagerSyncHeader> made;
-  made.header = {forward_head(Kind::eager_sync, peer, op.tag, eager_sequence(peer, op.tag)),
+  made.header = {Outbox::forward_head(Kind::eager_sync, peer, op.tag, eager_sequence(peer, op.tag)),
                  op.handle};
   made.with_prefix = streams_.must_announce(peer);
   if (made.with_prefix) made.prefix = streams_.announce(peer);
@@ -70,9 +51,9 @@ std::vector<Action> Protocol::end_streams(Communicator& comm) {
     Peer* peer = comm.peer_if_known(static_cast<std::int32_t>(rank));
     // Whoever has had a message from here may have an RTR out, or send one before it gets this.
     if (peer == nullptr || peer->next_sequence == 0 || peer->ended || !peer->speculates) continue;
-    const std::uint32_t sequence = take_sequence(*peer, no_message_tag);
-    ends.push_back(
-        control_action(*peer, RevokeHeader{forward_head(Kind::stream_end, *peer, 0, sequence)}));
+    const std::uint32_t sequence = Outbox::take_sequence(*peer, no_message_tag);
+    ends.push_back(outbox_.control_action(
+        *peer, RevokeHeader{Outbox::forward_head(Kind::stream_end, *peer, 0, sequence)}));
     counters_.extra_control_bytes += sizeof(RevokeHeader);
   }
   return ends;
@@ -192,7 +173,7 @@ void Protocol::note_just_missed(const SendOp& op, std::uint8_t flags) noexcept {
 void Protocol::decide(SendOp& op) {
   Peer& peer = *op.peer;
   if (config_.speculation) peer.sent_tags.start(peer.next_sequence);
-  op.sequence = take_sequence(peer, op.tag);
+  op.sequence = Outbox::take_sequence(peer, op.tag);
   SendEnvelope* envelope =
       config_.speculation ? peer.send_envelopes.get(op.tag, config_.envelopes) : nullptr;
   if (envelope == nullptr) {
@@ -230,13 +211,13 @@ void Protocol::emit_rts(SendOp& op, const Start& start, std::uint8_t adaptation_
   op.state = next.next;
   op.handle = sends_.add(op);
   RtsHeader rts{};
-  rts.head = forward_head(Kind::rts, *op.peer, op.tag, op.sequence);
+  rts.head = Outbox::forward_head(Kind::rts, *op.peer, op.tag, op.sequence);
   rts.head.flags = start.flags | adaptation_flags;
   rts.length_bytes = op.length_bytes;
   rts.send = op.handle;
   rts.hazard_epoch = start.epoch;
   ++counters_.rts_sent;
-  emit_control(*op.peer, rts).send = &op;
+  outbox_.emit_control(*op.peer, rts).send = &op;
 }
 
 void Protocol::advance(SendOp& op, SendEvent event) {
@@ -250,18 +231,18 @@ void Protocol::advance(SendOp& op, SendEvent event) {
 void Protocol::perform(SendOp& op, SendAction action) {
   const auto rtr_ack = [&](std::uint8_t flags) {
     RtrAckHeader ack{};
-    ack.head = forward_head(Kind::rtr_ack, *op.peer, op.tag, op.sequence);
+    ack.head = Outbox::forward_head(Kind::rtr_ack, *op.peer, op.tag, op.sequence);
     ack.head.flags = flags;
     ack.length_bytes = op.length_bytes;
     ack.receive = op.receive;
     ++counters_.rtr_ack_sent;
     counters_.extra_control_bytes += sizeof ack;
-    emit_control(*op.peer, ack).send = &op;
+    outbox_.emit_control(*op.peer, ack).send = &op;
   };
   switch (action) {
     case SendAction::none: break;
     case SendAction::send_rts: break;  // emit_rts does it, with what the hazard control decided
-    case SendAction::start_write: emit(Action::Kind::write).send = &op; break;
+    case SendAction::start_write: outbox_.emit(Action::Kind::write).send = &op; break;
     case SendAction::send_rtr_ack: rtr_ack(0); break;
     case SendAction::send_rtr_ack_done:
       rtr_ack(flag::data_done);
@@ -269,15 +250,15 @@ void Protocol::perform(SendOp& op, SendAction action) {
       break;
     case SendAction::send_rtr_ack_and_push:
       rtr_ack(0);
-      emit(Action::Kind::push).send = &op;
+      outbox_.emit(Action::Kind::push).send = &op;
       break;
-    case SendAction::start_push: emit(Action::Kind::push).send = &op; break;
+    case SendAction::start_push: outbox_.emit(Action::Kind::push).send = &op; break;
     case SendAction::send_done:
-      emit_control(*op.peer, done_behind(op)).send = &op;
+      outbox_.emit_control(*op.peer, done_header(op)).send = &op;
       finish(op);
       break;
     case SendAction::complete: finish(op); break;
-    case SendAction::break_off: emit(Action::Kind::break_off).send = &op; break;
+    case SendAction::break_off: outbox_.emit(Action::Kind::break_off).send = &op; break;
   }
 }
 
@@ -286,13 +267,13 @@ void Protocol::finish(SendOp& op) {
   op.handle = 0;
   op.awaiting_sync = false;
   op.state = SendState::idle;
-  emit(Action::Kind::complete_send).send = &op;
+  outbox_.emit(Action::Kind::complete_send).send = &op;
 }
 
 void Protocol::on_rtr(Peer& peer, std::span<const std::byte> message, const void* rail) {
   const auto rtr = load<RtrHeader>(message);
-  RemoteMemory memory = load_memory(rtr.address, (rtr.head.flags & flag::no_memory) == 0,
-                                    message.subspan(sizeof rtr), rail);
+  RemoteMemory memory = remote_memory(rtr.address, (rtr.head.flags & flag::no_memory) == 0,
+                                      message.subspan(sizeof rtr), rail);
   ++counters_.rtr_received;
   // The paper's policy needs a receiver that answers by it; the other one reads all it needs in the
   // RTR itself.
@@ -317,9 +298,10 @@ void Protocol::on_revoke(Peer& peer, std::span<const std::byte> message) {
     hazard_->revoke_arrived(peer, *envelope);
   // Who waits for the answer has not ended. Its absence leaves no gap in the stream.
   if ((head.flags & flag::nobody_waits) != 0 && host_.is_ending()) return;
-  const std::uint32_t sequence = take_sequence(peer, no_message_tag);
+  const std::uint32_t sequence = Outbox::take_sequence(peer, no_message_tag);
   counters_.extra_control_bytes += sizeof(RevokeHeader);
-  emit_control(peer, RevokeHeader{forward_head(Kind::revoke_ack, peer, head.tag, sequence)});
+  outbox_.emit_control(
+      peer, RevokeHeader{Outbox::forward_head(Kind::revoke_ack, peer, head.tag, sequence)});
 }
 
 void Protocol::on_rts_ack(Peer& peer, std::span<const std::byte> message) {
@@ -339,8 +321,8 @@ const char* Protocol::on_grant(std::span<const std::byte> message, const void* r
   note_just_missed(*op, grant.head.flags);
   op->receive = grant.receive;
   op->take_bytes = grant.length_bytes;
-  op->target = load_memory(grant.address, (grant.head.flags & flag::no_memory) == 0,
-                           message.subspan(sizeof grant), rail);
+  op->target = remote_memory(grant.address, (grant.head.flags & flag::no_memory) == 0,
+                             message.subspan(sizeof grant), rail);
   advance(*op, op->target.accessible ? SendEvent::grant_memory : SendEvent::grant_push);
   return nullptr;
 }

@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "adaptation.hpp"
 #include "communicator.hpp"
+#include "config.hpp"
 #include "counters.hpp"
 #include "ghosts.hpp"
 #include "handle_table.hpp"
@@ -19,46 +19,10 @@
 #include "headers.hpp"
 #include "host.hpp"
 #include "operations.hpp"
+#include "outbox.hpp"
 #include "streams.hpp"
 
 namespace overlap::speculative {
-
-struct Config {
-  bool speculation = true;  ///< P1.12
-  HazardPolicy hazard_policy = HazardPolicy::envelope_sequence;
-  AdaptationRules adaptation;
-  PatienceRules patience;
-  std::uint64_t rtr_min_bytes = 0;       ///< smaller receives send no RTR
-  std::uint32_t mispredictions_max = 4;  ///< in a row, before a receiver mutes itself (P1.9)
-  EnvelopeBound envelopes;
-  HeldBound held;
-  std::uint64_t process = 0;  ///< this process's number, unique among all that can be talked to
-};
-
-/// Something the caller must do now that a step has returned. Actions are done in order.
-struct Action {
-  enum class Kind : std::uint8_t {
-    control,  ///< send `message` to `peer`, encoded with the memory of its request where it
-              ///< describes memory
-    read,     ///< read receive->take_bytes() from receive->source_memory; answer read_done or
-              ///< read_refused
-    write,    ///< write send->take_bytes to send->target; answer write_done, or write_posted and
-              ///< later write_done, or write_refused both: where the transport keeps order, see
-              ///< `Chained completion`
-    push,     ///< send send->take_bytes as fragments to send->receive; answer push_done
-    complete_send,
-    complete_receive,  ///< everything about the result is in the receive
-    complete_cancelled,
-    break_off,  ///< a transfer failed whose DONE was posted already: end the job
-  };
-  Kind kind;
-  Peer* peer = nullptr;
-  SendOp* send = nullptr;  ///< control: the request that an RTS, RTR-ACK or DONE belongs to; the
-                           ///< last two follow its data
-  ReceiveOp* receive = nullptr;  ///< control: the request that an RTR, GRANT, DONE or SYNC-ACK
-                                 ///< belongs to; it is not complete before the last two have left
-  ControlMessage message;
-};
 
 /// All protocol state of a process. No step calls another one through the caller: results are in
 /// `actions()`.
@@ -91,7 +55,7 @@ class Protocol {
     if (peer.defers) [[unlikely]]
       decide_deferred(peer);
     Prefixed<SequencedHeader> made;
-    made.header = forward_head(Kind::eager, peer, tag, eager_sequence(peer, tag));
+    made.header = Outbox::forward_head(Kind::eager, peer, tag, eager_sequence(peer, tag));
     made.with_prefix = streams_.must_announce(peer);
     if (made.with_prefix) [[unlikely]]
       made.prefix = streams_.announce(peer);
@@ -152,11 +116,9 @@ class Protocol {
   // out after the end. It may reach the other side at any time after the data, before or after the
   // end is known here.
 
-  [[nodiscard]] static DoneHeader done_behind(const SendOp& op) noexcept {
-    return done_header(flag::to_receiver, op.receive);
-  }
+  [[nodiscard]] static DoneHeader done_behind(const SendOp& op) noexcept { return done_header(op); }
   [[nodiscard]] static DoneHeader done_behind(const ReceiveOp& op) noexcept {
-    return done_header(op.found_by_look ? flag::just_missed : 0, op.send);
+    return done_header(op);
   }
   /// Instead of write_posted, or after it when the end of the write could be posted only later.
   void write_chained(SendOp& op) {
@@ -202,7 +164,7 @@ class Protocol {
 
   // -------------------------------------------------------------------------------------
 
-  [[nodiscard]] std::vector<Action>& actions() noexcept { return actions_; }
+  [[nodiscard]] std::vector<Action>& actions() noexcept { return outbox_.actions(); }
   [[nodiscard]] Counters& counters() noexcept { return counters_; }
   [[nodiscard]] const Config& config() const noexcept { return config_; }
   [[nodiscard]] const Streams& streams() const noexcept { return streams_; }
@@ -212,13 +174,8 @@ class Protocol {
   }
 
  private:
-  static std::uint32_t take_sequence(Peer& peer, std::int32_t tag) noexcept {
-    const std::uint32_t sequence = peer.next_sequence++;
-    peer.sent_tags.note(sequence, tag);
-    return sequence;
-  }
   [[nodiscard]] std::uint32_t eager_sequence(Peer& peer, std::int32_t tag) {
-    const std::uint32_t sequence = take_sequence(peer, tag);
+    const std::uint32_t sequence = Outbox::take_sequence(peer, tag);
     if (peer.watch_eager) [[unlikely]]
       hazard_->eager_sent(peer, tag);
     return sequence;
@@ -297,35 +254,19 @@ class Protocol {
   [[nodiscard]] const char* enter_stream(Peer& peer, std::span<const std::byte> message,
                                          const void* rail, bool forward);
 
-  [[nodiscard]] static SequencedHeader forward_head(Kind kind, const Peer& peer, std::int32_t tag,
-                                                    std::uint32_t sequence) noexcept {
-    return {kind_version(kind),    0,   peer.comm->context,
-            peer.comm->my_rank,    tag, static_cast<std::uint16_t>(sequence),
-            peer.comm->incarnation};
-  }
-  [[nodiscard]] SequencedHeader reverse_head(Kind kind, Peer& peer, std::int32_t tag) noexcept;
-  template <class Header>
-  [[nodiscard]] Action control_action(Peer& peer, const Header& header);
-  template <class Header>
-  Action& emit_control(Peer& peer, const Header& header);
   void emit_rts(SendOp& op, const Start& start, std::uint8_t adaptation_flags);
-  [[nodiscard]] static DoneHeader done_header(std::uint8_t flags, Handle target) noexcept {
-    return {kind_version(Kind::done), flags, 0, 0, target};
-  }
-  Action& emit_targeted(Peer& peer, Kind kind, std::uint8_t flags, Handle target);
-  Action& emit(Action::Kind kind);
 
   Config config_;
   Host& host_;
   Counters& counters_;
   ArrivedPool pool_;  // before the communicators: their messages return to it
   Streams streams_;
+  Outbox outbox_;
   std::unique_ptr<HazardControl> hazard_;
   HandleTable<SendOp> sends_;
   HandleTable<ReceiveOp> receives_;
   Ghosts ghosts_;
   EarlyFragments early_fragments_;
-  std::vector<Action> actions_;
   std::vector<SendOp*> deferred_;  ///< in order of starting
   std::uint64_t now_ns_ = 0;       ///< as last heard
 };

@@ -101,8 +101,8 @@ const char* Protocol::on_eager(Peer& peer, std::span<const std::byte> message) {
   if (ReceiveOp* op = comm.find_posted(peer, head.tag)) {
     match_eager(*op, peer, head.tag, payload.size());
     host_.deliver(*op, 0, payload);
-    if (kind == Kind::eager_sync) emit_targeted(peer, Kind::sync_ack, 0, send).receive = op;
-    emit(Action::Kind::complete_receive).receive = op;
+    if (kind == Kind::eager_sync) outbox_.emit_targeted(peer, Kind::sync_ack, 0, send).receive = op;
+    outbox_.emit(Action::Kind::complete_receive).receive = op;
     return nullptr;
   }
   Arrived* arrived = pool_.make(payload.size());
@@ -135,8 +135,8 @@ const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message, con
   arrived->hazard_epoch = rts.hazard_epoch;
   arrived->length_bytes = rts.length_bytes;
   arrived->send = rts.send;
-  arrived->source_memory = load_memory(rts.address, (rts.head.flags & flag::no_memory) == 0,
-                                       message.subspan(sizeof rts), rail);
+  arrived->source_memory = remote_memory(rts.address, (rts.head.flags & flag::no_memory) == 0,
+                                         message.subspan(sizeof rts), rail);
   if (op != nullptr) {
     const bool rtr_out = op->state != ReceiveState::queued ||
                          answers_orphan(peer.receive_envelopes.find(rts.head.tag));

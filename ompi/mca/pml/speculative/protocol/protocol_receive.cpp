@@ -64,7 +64,7 @@ Arrived* Protocol::receive_taken(Arrived& message, ReceiveOp& op) {
   }
   set_matched(op, *message.peer, message.tag, message.length_bytes);
   if (message.kind == Kind::eager_sync)
-    emit_targeted(*message.peer, Kind::sync_ack, 0, message.send).receive = &op;
+    outbox_.emit_targeted(*message.peer, Kind::sync_ack, 0, message.send).receive = &op;
   return &message;
 }
 
@@ -122,12 +122,12 @@ void Protocol::acknowledge_match(const Arrived& message, bool rtr_out) {
       !hazard_->wants_rts_ack(message.flags, rtr_out))
     return;
   RtsAckHeader ack{};
-  ack.head = reverse_head(Kind::rts_ack, *message.peer, message.tag);
+  ack.head = Outbox::reverse_head(Kind::rts_ack, *message.peer, message.tag);
   ack.head.flags = message.flags & flag::hazard_stop;
   ack.hazard_epoch = message.hazard_epoch;
   ++counters_.rts_ack_sent;
   counters_.extra_control_bytes += sizeof ack;
-  emit_control(*message.peer, ack);
+  outbox_.emit_control(*message.peer, ack);
 }
 
 void Protocol::note_misprediction(Peer& peer, std::int32_t tag) {
@@ -207,28 +207,28 @@ void Protocol::perform(ReceiveOp& op, ReceiveAction action) {
     case ReceiveAction::none: break;
     case ReceiveAction::send_rtr: {
       RtrHeader rtr{};
-      rtr.head = reverse_head(Kind::rtr, *op.peer, op.tag);
+      rtr.head = Outbox::reverse_head(Kind::rtr, *op.peer, op.tag);
       if (config_.hazard_policy == HazardPolicy::eager_flag) rtr.head.flags = flag::acknowledging;
       rtr.capacity_bytes = op.capacity_bytes;
       rtr.receive = op.handle;
       rtr.base_sequence = op.peer->expected_sequence;
       rtr.index = static_cast<std::uint16_t>(op.position - op.peer->posted.find(op.tag)->position);
       ++counters_.rtr_sent;
-      emit_control(*op.peer, rtr).receive = &op;
+      outbox_.emit_control(*op.peer, rtr).receive = &op;
       break;
     }
-    case ReceiveAction::start_read: emit(Action::Kind::read).receive = &op; break;
+    case ReceiveAction::start_read: outbox_.emit(Action::Kind::read).receive = &op; break;
     case ReceiveAction::send_grant: {
       GrantHeader grant{};
       grant.head = {kind_version(Kind::grant),
                     op.found_by_look ? flag::just_missed : std::uint8_t{0}, 0, 0, op.send};
       grant.receive = op.handle;
       grant.length_bytes = op.take_bytes();
-      emit_control(*op.peer, grant).receive = &op;
+      outbox_.emit_control(*op.peer, grant).receive = &op;
       break;
     }
     case ReceiveAction::send_done:
-      emit_control(*op.peer, done_behind(op)).receive = &op;
+      outbox_.emit_control(*op.peer, done_header(op)).receive = &op;
       finish(op, Action::Kind::complete_receive);
       break;
     case ReceiveAction::send_revoke: send_revoke(op, 0); break;
@@ -238,7 +238,7 @@ void Protocol::perform(ReceiveOp& op, ReceiveAction action) {
       break;
     case ReceiveAction::complete: finish(op, Action::Kind::complete_receive); break;
     case ReceiveAction::complete_cancelled: finish(op, Action::Kind::complete_cancelled); break;
-    case ReceiveAction::break_off: emit(Action::Kind::break_off).receive = &op; break;
+    case ReceiveAction::break_off: outbox_.emit(Action::Kind::break_off).receive = &op; break;
   }
 }
 
@@ -248,16 +248,16 @@ void Protocol::send_revoke(const ReceiveOp& op, std::uint8_t flags) {
   ++op.peer->receive_envelopes.get(op.tag, unbounded_envelopes)->revokes_out;
   ++counters_.revoke_sent;
   counters_.extra_control_bytes += sizeof(RevokeHeader);
-  RevokeHeader revoke{reverse_head(Kind::revoke, *op.peer, op.tag)};
+  RevokeHeader revoke{Outbox::reverse_head(Kind::revoke, *op.peer, op.tag)};
   revoke.head.flags = flags;
-  emit_control(*op.peer, revoke);
+  outbox_.emit_control(*op.peer, revoke);
 }
 
 void Protocol::finish(ReceiveOp& op, Action::Kind how) {
   if (op.handle != 0) receives_.remove(op.handle);
   op.handle = 0;
   op.state = ReceiveState::idle;
-  emit(how).receive = &op;
+  outbox_.emit(how).receive = &op;
 }
 
 void Protocol::check_all_here(ReceiveOp& op) {
