@@ -51,6 +51,8 @@ class Ghosts {
   std::vector<std::unique_ptr<Ghost>> all_;
 };
 
+inline constexpr const char* too_many_fragments = "more fragments than the message has bytes";
+
 /// Fragments that have overtaken the RTR-ACK of their message. Only that says which receive gets
 /// them, where an RTR names no memory.
 class EarlyFragments {

@@ -20,6 +20,7 @@
 #include "host.hpp"
 #include "operations.hpp"
 #include "outbox.hpp"
+#include "send_side.hpp"
 #include "streams.hpp"
 
 namespace overlap::speculative {
@@ -52,28 +53,23 @@ class Protocol {
 
   /// Header of an eager message, which takes the next place in the forward stream.
   [[nodiscard]] Prefixed<SequencedHeader> eager_header(Peer& peer, std::int32_t tag) {
-    if (peer.defers) [[unlikely]]
-      decide_deferred(peer);
-    Prefixed<SequencedHeader> made;
-    made.header = Outbox::forward_head(Kind::eager, peer, tag, eager_sequence(peer, tag));
-    made.with_prefix = streams_.must_announce(peer);
-    if (made.with_prefix) [[unlikely]]
-      made.prefix = streams_.announce(peer);
-    return made;
+    return prefixed(peer, sending_.eager_header(peer, tag));
   }
   /// The same for an eager send that waits for its SYNC-ACK, which completes it.
   /// @param op  peer and tag set
-  [[nodiscard]] Prefixed<EagerSyncHeader> eager_sync_header(SendOp& op);
+  [[nodiscard]] Prefixed<EagerSyncHeader> eager_sync_header(SendOp& op) {
+    return prefixed(*op.peer, sending_.eager_sync_header(op));
+  }
   /// Start a rendezvous send (P1.2, P1.3). Afterwards it may be deferred: an RTR is expected at any
   /// moment (P1.14). The caller polls and calls expire until it no longer is, which takes no longer
   /// than Config::patience allows, before it lets its own caller leave MPI.
   ///
   /// @param op  peer, tag and length_bytes set, idle
   /// @param now_ns  of a steady clock; 0: never defer
-  void start_send(SendOp& op, std::uint64_t now_ns = 0);
+  void start_send(SendOp& op, std::uint64_t now_ns = 0) { sending_.start(op, now_ns); }
   /// Start the deferred sends whose time is over.
-  void expire(std::uint64_t now_ns);
-  [[nodiscard]] bool has_deferred() const noexcept { return !deferred_.empty(); }
+  void expire(std::uint64_t now_ns) { sending_.expire(now_ns); }
+  [[nodiscard]] bool has_deferred() const noexcept { return sending_.has_deferred(); }
   /// Is it worth to look for an RTR before a rendezvous send of this envelope (P1.4)? Not once its
   /// speculation has stopped (P1.11).
   [[nodiscard]] bool wants_early_progress(Peer& peer, std::int32_t tag) noexcept;
@@ -82,10 +78,10 @@ class Protocol {
   /// Is an RTR of this very envelope at hand?
   [[nodiscard]] static bool has_rtr(Peer& peer, std::int32_t tag) noexcept;
 
-  void write_posted(SendOp& op) { advance(op, SendEvent::write_posted); }
-  void write_done(SendOp& op) { advance(op, SendEvent::write_done); }
-  void write_refused(SendOp& op) { advance(op, SendEvent::write_refused); }
-  void push_done(SendOp& op) { advance(op, SendEvent::push_done); }
+  void write_posted(SendOp& op) { sending_.advance(op, SendEvent::write_posted); }
+  void write_done(SendOp& op) { sending_.advance(op, SendEvent::write_done); }
+  void write_refused(SendOp& op) { sending_.advance(op, SendEvent::write_refused); }
+  void push_done(SendOp& op) { sending_.advance(op, SendEvent::push_done); }
 
   // Receiving ---------------------------------------------------------------------------
 
@@ -123,7 +119,7 @@ class Protocol {
   /// Instead of write_posted, or after it when the end of the write could be posted only later.
   void write_chained(SendOp& op) {
     ++counters_.done_chained;
-    advance(op, SendEvent::write_chained);
+    sending_.advance(op, SendEvent::write_chained);
   }
   void read_chained(ReceiveOp& op) {
     ++counters_.done_chained;
@@ -170,28 +166,22 @@ class Protocol {
   [[nodiscard]] const Streams& streams() const noexcept { return streams_; }
   /// Requests that the other side may still name; 0 when nothing is left over.
   [[nodiscard]] std::size_t open_handles() const noexcept {
-    return sends_.size() + receives_.size();
+    return sending_.open_handles() + receives_.size();
   }
 
  private:
-  [[nodiscard]] std::uint32_t eager_sequence(Peer& peer, std::int32_t tag) {
-    const std::uint32_t sequence = Outbox::take_sequence(peer, tag);
-    if (peer.watch_eager) [[unlikely]]
-      hazard_->eager_sent(peer, tag);
-    return sequence;
+  /// A header with what the peer must be told before it.
+  template <class Header>
+  [[nodiscard]] Prefixed<Header> prefixed(Peer& peer, const Header& header) {
+    Prefixed<Header> made;
+    made.header = header;
+    made.with_prefix = streams_.must_announce(peer);
+    if (made.with_prefix) [[unlikely]]
+      made.prefix = streams_.announce(peer);
+    return made;
   }
 
-  [[nodiscard]] bool defer(SendOp& op, SendEnvelope& envelope, std::uint64_t now_ns);
-  void decide(SendOp& op);
-  void decide_deferred(Peer& peer);
-  template <class Wanted>
-  void decide_where(Wanted&& wanted);
-  void note_just_missed(const SendOp& op, std::uint8_t flags) noexcept;
   [[nodiscard]] bool just_missed(const ReceiveOp& op, const Arrived& message) const noexcept;
-  void rtr_has_come(Peer& peer, SendEnvelope& envelope);
-  void advance(SendOp& op, SendEvent event);
-  void perform(SendOp& op, SendAction action);
-  void finish(SendOp& op);
   void advance(ReceiveOp& op, ReceiveEvent event);
   void perform(ReceiveOp& op, ReceiveAction action);
   void finish(ReceiveOp& op, Action::Kind how);
@@ -231,8 +221,6 @@ class Protocol {
   [[nodiscard]] const char* on_targeted(std::span<const std::byte> message, const void* rail);
   [[nodiscard]] const char* admit_again(std::vector<HeldMessages::Held> held);
   void drop_stale(std::span<const std::byte> message);
-  template <class Op>
-  [[nodiscard]] bool is_stale(const HandleTable<Op>& table, std::span<const std::byte> message);
   [[nodiscard]] const char* on_forward(Peer& peer, std::span<const std::byte> message,
                                        const void* rail);
   [[nodiscard]] const char* on_eager(Peer& peer, std::span<const std::byte> message);
@@ -244,31 +232,22 @@ class Protocol {
   [[nodiscard]] const char* on_revoke_ack(Peer& peer, std::span<const std::byte> message);
   void on_stream_end(Peer& peer);
   void on_reverse(Peer& peer, std::span<const std::byte> message, const void* rail);
-  void on_rtr(Peer& peer, std::span<const std::byte> message, const void* rail);
-  void on_revoke(Peer& peer, std::span<const std::byte> message);
-  void on_rts_ack(Peer& peer, std::span<const std::byte> message);
-  [[nodiscard]] const char* on_grant(std::span<const std::byte> message, const void* rail);
   [[nodiscard]] const char* on_frag(std::span<const std::byte> message);
-  [[nodiscard]] const char* on_done(std::span<const std::byte> message);
-  [[nodiscard]] const char* on_sync_ack(std::span<const std::byte> message);
+  [[nodiscard]] const char* on_done(const DoneHeader& done);
   [[nodiscard]] const char* enter_stream(Peer& peer, std::span<const std::byte> message,
                                          const void* rail, bool forward);
-
-  void emit_rts(SendOp& op, const Start& start, std::uint8_t adaptation_flags);
 
   Config config_;
   Host& host_;
   Counters& counters_;
   ArrivedPool pool_;  // before the communicators: their messages return to it
   Streams streams_;
-  Outbox outbox_;
   std::unique_ptr<HazardControl> hazard_;
-  HandleTable<SendOp> sends_;
+  Outbox outbox_;
+  SendSide sending_;
   HandleTable<ReceiveOp> receives_;
   Ghosts ghosts_;
   EarlyFragments early_fragments_;
-  std::vector<SendOp*> deferred_;  ///< in order of starting
-  std::uint64_t now_ns_ = 0;       ///< as last heard
 };
 
 }  // namespace overlap::speculative

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "protocol.hpp"
-#include "protocol_emit.hpp"
 
 namespace overlap::speculative {
 namespace {
@@ -230,30 +229,29 @@ void Protocol::on_reverse(Peer& peer, std::span<const std::byte> message, const 
   const Kind kind = kind_of(load<SequencedHeader>(message).kind_version);
   ++peer.expected_reverse;
   if (kind == Kind::rtr) {
-    on_rtr(peer, message, rail);
+    sending_.on_rtr(peer, message, rail);
   } else if (kind == Kind::revoke) {
-    on_revoke(peer, message);
+    sending_.on_revoke(peer, message);
   } else {
-    on_rts_ack(peer, message);
+    sending_.on_rts_ack(peer, message);
   }
-}
-
-const char* Protocol::on_sync_ack(std::span<const std::byte> message) {
-  if (is_stale(sends_, message)) return nullptr;
-  SendOp* op = sends_.find(load<TargetedHeader>(message).target);
-  if (op == nullptr || !op->awaiting_sync)
-    return "a SYNC-ACK for a send that does not wait for one";
-  finish(*op);
-  return nullptr;
 }
 
 const char* Protocol::on_targeted(std::span<const std::byte> message, const void* rail) {
   const auto head = load<TargetedHeader>(message);
-  switch (kind_of(head.kind_version)) {
-    case Kind::grant: return on_grant(message, rail);
+  const Kind kind = kind_of(head.kind_version);
+  const bool to_receiver =
+      kind == Kind::frag || (kind == Kind::done && (head.flags & flag::to_receiver) != 0);
+  // It names a request that has ended since.
+  if (to_receiver ? receives_.is_stale(head.target) : sending_.is_stale(head.target)) {
+    drop_stale(message);
+    return nullptr;
+  }
+  switch (kind) {
+    case Kind::grant: return sending_.on_grant(message, rail);
     case Kind::frag: return on_frag(message);
-    case Kind::done: return on_done(message);
-    case Kind::sync_ack: return on_sync_ack(message);
+    case Kind::done: return to_receiver ? on_done(head) : sending_.on_done(head);
+    case Kind::sync_ack: return sending_.on_sync_ack(head);
     case Kind::eager:
     case Kind::eager_sync:
     case Kind::rts:
@@ -271,7 +269,6 @@ const char* Protocol::on_targeted(std::span<const std::byte> message, const void
 const char* Protocol::on_frag(std::span<const std::byte> message) {
   const auto frag = load<FragHeader>(message);
   const auto payload = message.subspan(sizeof frag);
-  if (is_stale(receives_, message)) return nullptr;
   ReceiveOp* op = receives_.find(frag.head.target);
   const char* nobody = "a fragment for a receive that does not wait for one";
   if (op == nullptr || !is_open(op->state)) return nobody;
@@ -291,23 +288,12 @@ const char* Protocol::on_frag(std::span<const std::byte> message) {
   return nullptr;
 }
 
-const char* Protocol::on_done(std::span<const std::byte> message) {
-  const auto head = load<TargetedHeader>(message);
-  if ((head.flags & flag::to_receiver) == 0) {
-    if (is_stale(sends_, message)) return nullptr;
-    SendOp* op = sends_.find(head.target);
-    if (op == nullptr || op->state != SendState::waiting)
-      return "a DONE for a send that does not wait for one";
-    note_just_missed(*op, head.flags);
-    advance(*op, SendEvent::done);
-    return nullptr;
-  }
-  if (is_stale(receives_, message)) return nullptr;
-  ReceiveOp* op = receives_.find(head.target);
+const char* Protocol::on_done(const DoneHeader& done) {
+  ReceiveOp* op = receives_.find(done.target);
   if (op == nullptr || !is_open(op->state) || is_ghost(op->state))
     return "a DONE for a receive that does not wait for one";
   // A striped transfer ends with one DONE by each rail, ordered after the rail's own share.
-  if (++op->done_parts < head.parts) return nullptr;
+  if (++op->done_parts < done.parts) return nullptr;
   op->data_done = true;
   if (!is_posted(op->state)) check_all_here(*op);
   return nullptr;

@@ -4,7 +4,6 @@
 #include <cassert>
 
 #include "protocol.hpp"
-#include "protocol_emit.hpp"
 
 namespace overlap::speculative {
 namespace {
