@@ -18,6 +18,7 @@ Protocol::Protocol(const Config& config, Host& host, Counters& counters)
     : config_(with_bound_of_policy(config)),
       host_(host),
       counters_(counters),
+      unexpected_(counters),
       streams_(host, config.process, config.speculation, config.held),
       hazard_(make_hazard_control(config_.hazard_policy, counters_, config_.envelopes)),
       outbox_(streams_),

@@ -22,6 +22,7 @@
 #include "outbox.hpp"
 #include "send_side.hpp"
 #include "streams.hpp"
+#include "unexpected_messages.hpp"
 
 namespace overlap::speculative {
 
@@ -226,7 +227,6 @@ class Protocol {
   [[nodiscard]] const char* on_eager(Peer& peer, std::span<const std::byte> message);
   [[nodiscard]] const char* on_rts(Peer& peer, std::span<const std::byte> message,
                                    const void* rail);
-  void store_unexpected(Arrived& message);
   bool note_rts_flags(Peer& peer, const RtsHeader& rts, const ReceiveOp* met);
   [[nodiscard]] const char* on_rtr_ack(Peer& peer, std::span<const std::byte> message);
   [[nodiscard]] const char* on_revoke_ack(Peer& peer, std::span<const std::byte> message);
@@ -240,7 +240,7 @@ class Protocol {
   Config config_;
   Host& host_;
   Counters& counters_;
-  ArrivedPool pool_;  // before the communicators: their messages return to it
+  UnexpectedMessages unexpected_;  // before the communicators: their messages return to it
   Streams streams_;
   std::unique_ptr<HazardControl> hazard_;
   Outbox outbox_;

@@ -121,14 +121,11 @@ const char* Protocol::use_ghost(Ghost& ghost, Peer& peer, const RtrAckHeader& ac
 }
 
 const char* Protocol::collect(Ghost& ghost, Peer& peer, const RtrAckHeader& ack) {
-  Arrived* message = pool_.make(ack.length_bytes);
-  message->peer = &peer;
-  message->tag = ack.head.tag;
-  message->kind = Kind::rtr_ack;
-  message->length_bytes = ack.length_bytes;
-  message->ghost = ghost.handle;
-  store_unexpected(*message);
-  ghost.message = message;
+  Arrived& message =
+      unexpected_.make(peer, ack.head.tag, Kind::rtr_ack, ack.length_bytes, ack.length_bytes);
+  message.ghost = ghost.handle;
+  unexpected_.store(message);
+  ghost.message = &message;
   ghost.coming_bytes = ack.length_bytes;
   advance(ghost, ReceiveEvent::rtr_ack);
   return take_early_fragments(ghost.handle);

@@ -104,21 +104,11 @@ const char* Protocol::on_eager(Peer& peer, std::span<const std::byte> message) {
     outbox_.emit(Action::Kind::complete_receive).receive = op;
     return nullptr;
   }
-  Arrived* arrived = pool_.make(payload.size());
-  arrived->peer = &peer;
-  arrived->tag = head.tag;
-  arrived->kind = kind;
-  arrived->length_bytes = payload.size();
-  arrived->send = send;
-  if (!payload.empty()) std::memcpy(arrived->payload(), payload.data(), payload.size());
-  store_unexpected(*arrived);
+  Arrived& arrived = unexpected_.make(peer, head.tag, kind, payload.size(), payload.size());
+  arrived.send = send;
+  if (!payload.empty()) std::memcpy(arrived.payload(), payload.data(), payload.size());
+  unexpected_.store(arrived);
   return nullptr;
-}
-
-void Protocol::store_unexpected(Arrived& message) {
-  Communicator& comm = *message.peer->comm;
-  comm.store(message);
-  counters_.unexpected_queue_max = std::max(counters_.unexpected_queue_max, comm.unexpected_count);
 }
 
 const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message, const void* rail) {
@@ -126,31 +116,27 @@ const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message, con
   Communicator& comm = *peer.comm;
   ReceiveOp* op = comm.find_posted(peer, rts.head.tag);
   const bool restarts = config_.speculation && note_rts_flags(peer, rts, op);
-  Arrived* arrived = pool_.make(0);
-  arrived->peer = &peer;
-  arrived->tag = rts.head.tag;
-  arrived->kind = Kind::rts;
-  arrived->flags = rts.head.flags;
-  arrived->hazard_epoch = rts.hazard_epoch;
-  arrived->length_bytes = rts.length_bytes;
-  arrived->send = rts.send;
-  arrived->source_memory = remote_memory(rts.address, (rts.head.flags & flag::no_memory) == 0,
-                                         message.subspan(sizeof rts), rail);
+  Arrived& arrived = unexpected_.make(peer, rts.head.tag, Kind::rts, rts.length_bytes, 0);
+  arrived.flags = rts.head.flags;
+  arrived.hazard_epoch = rts.hazard_epoch;
+  arrived.send = rts.send;
+  arrived.source_memory = remote_memory(rts.address, (rts.head.flags & flag::no_memory) == 0,
+                                        message.subspan(sizeof rts), rail);
   if (op != nullptr) {
     const bool rtr_out = op->state != ReceiveState::queued ||
                          answers_orphan(peer.receive_envelopes.find(rts.head.tag));
     if (rtr_outlives(*op)) leave_ghost(*op);
     comm.unpost(*op);
-    acknowledge_match(*arrived, rtr_out);
+    acknowledge_match(arrived, rtr_out);
     if (op->source == any_source || op->tag == any_tag) ++counters_.wildcard_receives;
-    match_rts(*op, *arrived);
-    Arrived::destroy(arrived);
+    match_rts(*op, arrived);
+    Arrived::destroy(&arrived);
     if (config_.speculation) offer_waiting(peer, rts.head.tag, restarts);
     return nullptr;
   }
-  if (config_.speculation) arrived->arrived_ns = host_.now_ns();
-  arrived->answered = answers_orphan(peer.receive_envelopes.find(rts.head.tag));
-  store_unexpected(*arrived);
+  if (config_.speculation) arrived.arrived_ns = host_.now_ns();
+  arrived.answered = answers_orphan(peer.receive_envelopes.find(rts.head.tag));
+  unexpected_.store(arrived);
   return nullptr;
 }
 
