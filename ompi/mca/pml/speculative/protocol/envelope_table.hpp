@@ -107,6 +107,9 @@ struct EnvelopeBound {
   std::size_t kept_rtrs_max = 65536;  ///< of all peers of a process
 };
 
+/// For what must be remembered.
+inline constexpr EnvelopeBound unbounded_envelopes{.envelopes_max = SIZE_MAX};
+
 /// Envelopes of one peer by tag; at most as many as bounded, the oldest one that may be forgotten
 /// makes room. One pointer until the first is made.
 template <class E>

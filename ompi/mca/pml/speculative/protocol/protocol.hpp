@@ -14,12 +14,12 @@
 #include "config.hpp"
 #include "counters.hpp"
 #include "ghosts.hpp"
-#include "handle_table.hpp"
 #include "hazard_control.hpp"
 #include "headers.hpp"
 #include "host.hpp"
 #include "operations.hpp"
 #include "outbox.hpp"
+#include "receive_machine.hpp"
 #include "send_side.hpp"
 #include "streams.hpp"
 #include "unexpected_messages.hpp"
@@ -101,8 +101,8 @@ class Protocol {
   /// sender has confirmed.
   void cancel(Communicator& comm, ReceiveOp& op);
 
-  void read_done(ReceiveOp& op) { advance(op, ReceiveEvent::read_done); }
-  void read_refused(ReceiveOp& op) { advance(op, ReceiveEvent::read_refused); }
+  void read_done(ReceiveOp& op) { machine_.advance(op, ReceiveEvent::read_done); }
+  void read_refused(ReceiveOp& op) { machine_.advance(op, ReceiveEvent::read_refused); }
 
   // Chained completion (P1.2, P1.3; architecture.md rule 5) -----------------------------
   //
@@ -124,7 +124,7 @@ class Protocol {
   }
   void read_chained(ReceiveOp& op) {
     ++counters_.done_chained;
-    advance(op, ReceiveEvent::read_chained);
+    machine_.advance(op, ReceiveEvent::read_chained);
   }
 
   // The network -------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class Protocol {
   [[nodiscard]] const Streams& streams() const noexcept { return streams_; }
   /// Requests that the other side may still name; 0 when nothing is left over.
   [[nodiscard]] std::size_t open_handles() const noexcept {
-    return sending_.open_handles() + receives_.size();
+    return sending_.open_handles() + machine_.open_handles();
   }
 
  private:
@@ -183,14 +183,8 @@ class Protocol {
   }
 
   [[nodiscard]] bool just_missed(const ReceiveOp& op, const Arrived& message) const noexcept;
-  void advance(ReceiveOp& op, ReceiveEvent event);
-  void perform(ReceiveOp& op, ReceiveAction action);
-  void finish(ReceiveOp& op, Action::Kind how);
-  void check_all_here(ReceiveOp& op);
-  void send_revoke(const ReceiveOp& op, std::uint8_t flags);
 
   // Cancelled receives
-  static constexpr EnvelopeBound unbounded_envelopes{.envelopes_max = SIZE_MAX};
   [[nodiscard]] bool may_cancel_alone(ReceiveOp& op) const noexcept;
   void leave_ghost(ReceiveOp& op);
   void hand_over(ReceiveOp& op, Ghost& ghost) noexcept;
@@ -210,7 +204,6 @@ class Protocol {
   void match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag, std::uint64_t length_bytes);
   void match_rts(ReceiveOp& op, Arrived& rts);
   void acknowledge_match(const Arrived& message, bool rtr_out);
-  void set_matched(ReceiveOp& op, Peer& peer, std::int32_t tag, std::uint64_t length_bytes);
   void note_misprediction(Peer& peer, std::int32_t tag);
 
   void try_offer(ReceiveOp& op);
@@ -245,7 +238,7 @@ class Protocol {
   std::unique_ptr<HazardControl> hazard_;
   Outbox outbox_;
   SendSide sending_;
-  HandleTable<ReceiveOp> receives_;
+  ReceiveMachine machine_;
   Ghosts ghosts_;
   EarlyFragments early_fragments_;
 };

@@ -10,16 +10,16 @@ namespace overlap::speculative {
 void Protocol::cancel(Communicator& comm, ReceiveOp& op) {
   if (op.state == ReceiveState::queued) {
     comm.unpost(op);
-    advance(op, ReceiveEvent::cancel);
+    machine_.advance(op, ReceiveEvent::cancel);
   } else if (op.state == ReceiveState::offered) {
     if (!may_cancel_alone(op)) {
-      advance(op, ReceiveEvent::cancel);
+      machine_.advance(op, ReceiveEvent::cancel);
       return;
     }
     comm.unpost(op);
     leave_ghost(op);
     ++op.peer->receive_envelopes.get(op.tag, unbounded_envelopes)->orphaned_rtrs;
-    advance(op, ReceiveEvent::cancel_alone);
+    machine_.advance(op, ReceiveEvent::cancel_alone);
   }
 }
 
@@ -38,14 +38,13 @@ void Protocol::leave_ghost(ReceiveOp& op) {
   ghost.peer = op.peer;
   ghost.tag = op.tag;
   hand_over(op, ghost);
-  advance(ghost, ReceiveEvent::haunt);
+  machine_.advance(ghost, ReceiveEvent::haunt);
 }
 
 void Protocol::hand_over(ReceiveOp& op, Ghost& ghost) noexcept {
-  ghost.handle = std::exchange(op.handle, 0);
   ghost.capacity_bytes = op.capacity_bytes;
   ghost.names_memory = false;
-  receives_.rebind(ghost.handle, ghost);
+  machine_.rebind(std::exchange(op.handle, 0), ghost);
 }
 
 /// Is the RTR of a receive, which something else than its use is about to match, still good for a
@@ -56,7 +55,7 @@ bool Protocol::rtr_outlives(const ReceiveOp& op) const noexcept {
 }
 
 void Protocol::remove_ghost(Ghost& ghost) noexcept {
-  if (ghost.handle != 0) receives_.remove(ghost.handle);
+  machine_.close(ghost);
   ghosts_.remove(ghost);
 }
 
@@ -69,7 +68,7 @@ void Protocol::lay_ghosts(const Peer& peer, std::int32_t tag) {
       gone.push_back(&ghost);
   });
   for (Ghost* ghost : gone) {
-    advance(*ghost, ReceiveEvent::revoked);
+    machine_.advance(*ghost, ReceiveEvent::revoked);
     remove_ghost(*ghost);
   }
 }
@@ -109,14 +108,13 @@ const char* Protocol::use_ghost(Ghost& ghost, Peer& peer, const RtrAckHeader& ac
     hand_over(*op, ghost);  // the message that would have used it moves up as well
   } else {
     static_cast<void>(answers_orphan(envelope));
-    if (op->handle != 0) receives_.remove(op->handle);  // of an RTR that is void
+    machine_.close(*op);  // of an RTR that is void
     ghosts_.remove(ghost);
   }
-  op->handle = used;
-  receives_.rebind(used, *op);
-  set_matched(*op, peer, ack.head.tag, ack.length_bytes);
+  machine_.rebind(used, *op);
+  ReceiveMachine::set_matched(*op, peer, ack.head.tag, ack.length_bytes);
   op->coming_bytes = ack.length_bytes;
-  advance(*op, ReceiveEvent::redirected);
+  machine_.advance(*op, ReceiveEvent::redirected);
   return take_early_fragments(used);
 }
 
@@ -127,16 +125,16 @@ const char* Protocol::collect(Ghost& ghost, Peer& peer, const RtrAckHeader& ack)
   unexpected_.store(message);
   ghost.message = &message;
   ghost.coming_bytes = ack.length_bytes;
-  advance(ghost, ReceiveEvent::rtr_ack);
+  machine_.advance(ghost, ReceiveEvent::rtr_ack);
   return take_early_fragments(ghost.handle);
 }
 
 /// A receive gets a message of which fragments may still come. @returns  as post_receive
 Arrived* Protocol::receive_collected(Arrived& message, ReceiveOp& op) {
-  auto& ghost = static_cast<Ghost&>(*receives_.find(message.ghost));
-  set_matched(op, *message.peer, message.tag, message.length_bytes);
+  auto& ghost = static_cast<Ghost&>(*machine_.find(message.ghost));
+  ReceiveMachine::set_matched(op, *message.peer, message.tag, message.length_bytes);
   ghost.receive = &op;
-  advance(op, ReceiveEvent::collected);
+  machine_.advance(op, ReceiveEvent::collected);
   return nullptr;
 }
 
@@ -150,16 +148,16 @@ void Protocol::end_collection(Ghost& ghost) {
     message.kind = Kind::eager;
     message.ghost = 0;
   }
-  advance(ghost, ReceiveEvent::all_here);
+  machine_.advance(ghost, ReceiveEvent::all_here);
   remove_ghost(ghost);
-  if (op != nullptr) advance(*op, ReceiveEvent::all_here);
+  if (op != nullptr) machine_.advance(*op, ReceiveEvent::all_here);
 }
 
 /// What has come of a message before it was known whose it is.
 const char* Protocol::take_early_fragments(Handle handle) {
   if (early_fragments_.empty()) return nullptr;
   for (const auto& fragment : early_fragments_.take(handle)) {
-    ReceiveOp* op = receives_.find(handle);
+    ReceiveOp* op = machine_.find(handle);
     if (op == nullptr) return too_many_fragments;
     if (const char* fault = take_fragment(*op, fragment.offset_bytes, fragment.payload))
       return fault;
@@ -176,7 +174,7 @@ const char* Protocol::take_fragment(ReceiveOp& op, std::uint64_t offset_bytes,
   op.arrived_bytes += payload.size();
   if (op.state != ReceiveState::collecting) {
     host_.deliver(op, offset_bytes, payload);
-    check_all_here(op);
+    machine_.check_all_here(op);
     return nullptr;
   }
   auto& ghost = static_cast<Ghost&>(op);
@@ -200,7 +198,7 @@ const char* Protocol::on_revoke_ack(Peer& peer, std::span<const std::byte> messa
     next = peer.posted.find_after(*op);
     if (op->state != ReceiveState::revoking) continue;
     peer.comm->unpost(*op);
-    advance(*op, ReceiveEvent::revoked);
+    machine_.advance(*op, ReceiveEvent::revoked);
   }
   take_back_offers(peer, head.tag);
   offer_waiting(peer, head.tag, true);

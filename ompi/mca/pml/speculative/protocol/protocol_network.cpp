@@ -162,7 +162,7 @@ bool Protocol::note_rts_flags(Peer& peer, const RtsHeader& rts, const ReceiveOp*
 
 const char* Protocol::on_rtr_ack(Peer& peer, std::span<const std::byte> message) {
   const auto ack = load<RtrAckHeader>(message);
-  ReceiveOp* op = receives_.find(ack.receive);
+  ReceiveOp* op = machine_.find(ack.receive);
   const char* without = "an RTR-ACK for a receive without RTR";
   if (op == nullptr) return without;
   if (op->state == ReceiveState::ghost) {
@@ -181,12 +181,12 @@ const char* Protocol::on_rtr_ack(Peer& peer, std::span<const std::byte> message)
     restarts = envelope->adaptation.stopped;
     (void)envelope->adaptation.used();
   }
-  set_matched(*op, peer, ack.head.tag, ack.length_bytes);
+  ReceiveMachine::set_matched(*op, peer, ack.head.tag, ack.length_bytes);
   op->data_done = op->data_done || (ack.head.flags & flag::data_done) != 0;
   op->coming_bytes = ack.length_bytes;
   const Handle handle = op->handle;
-  advance(*op, ReceiveEvent::rtr_ack);
-  check_all_here(*op);
+  machine_.advance(*op, ReceiveEvent::rtr_ack);
+  machine_.check_all_here(*op);
   if (const char* fault = take_early_fragments(handle)) return fault;
   if (restarts) offer_waiting(peer, ack.head.tag, true);
   return nullptr;
@@ -204,9 +204,9 @@ void Protocol::on_stream_end(Peer& peer) {
   for (ReceiveOp* op : open) {
     if (op->state == ReceiveState::revoking) {
       peer.comm->unpost(*op);
-      advance(*op, ReceiveEvent::revoked);
+      machine_.advance(*op, ReceiveEvent::revoked);
     } else {
-      advance(*op, ReceiveEvent::take_back);
+      machine_.advance(*op, ReceiveEvent::take_back);
     }
   }
 }
@@ -229,7 +229,7 @@ const char* Protocol::on_targeted(std::span<const std::byte> message, const void
   const bool to_receiver =
       kind == Kind::frag || (kind == Kind::done && (head.flags & flag::to_receiver) != 0);
   // It names a request that has ended since.
-  if (to_receiver ? receives_.is_stale(head.target) : sending_.is_stale(head.target)) {
+  if (to_receiver ? machine_.is_stale(head.target) : sending_.is_stale(head.target)) {
     drop_stale(message);
     return nullptr;
   }
@@ -255,7 +255,7 @@ const char* Protocol::on_targeted(std::span<const std::byte> message, const void
 const char* Protocol::on_frag(std::span<const std::byte> message) {
   const auto frag = load<FragHeader>(message);
   const auto payload = message.subspan(sizeof frag);
-  ReceiveOp* op = receives_.find(frag.head.target);
+  ReceiveOp* op = machine_.find(frag.head.target);
   const char* nobody = "a fragment for a receive that does not wait for one";
   if (op == nullptr || !is_open(op->state)) return nobody;
   const bool matched = !is_posted(op->state) && op->state != ReceiveState::ghost;
@@ -275,13 +275,13 @@ const char* Protocol::on_frag(std::span<const std::byte> message) {
 }
 
 const char* Protocol::on_done(const DoneHeader& done) {
-  ReceiveOp* op = receives_.find(done.target);
+  ReceiveOp* op = machine_.find(done.target);
   if (op == nullptr || !is_open(op->state) || is_ghost(op->state))
     return "a DONE for a receive that does not wait for one";
   // A striped transfer ends with one DONE by each rail, ordered after the rail's own share.
   if (++op->done_parts < done.parts) return nullptr;
   op->data_done = true;
-  if (!is_posted(op->state)) check_all_here(*op);
+  if (!is_posted(op->state)) machine_.check_all_here(*op);
   return nullptr;
 }
 

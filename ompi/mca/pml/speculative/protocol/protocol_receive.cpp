@@ -61,7 +61,7 @@ Arrived* Protocol::receive_taken(Arrived& message, ReceiveOp& op) {
     Arrived::destroy(&message);
     return nullptr;
   }
-  set_matched(op, *message.peer, message.tag, message.length_bytes);
+  ReceiveMachine::set_matched(op, *message.peer, message.tag, message.length_bytes);
   if (message.kind == Kind::eager_sync)
     outbox_.emit_targeted(*message.peer, Kind::sync_ack, 0, message.send).receive = &op;
   return &message;
@@ -76,14 +76,6 @@ void Protocol::take(Arrived& message) {
   if (message.kind == Kind::rts) acknowledge_match(message, message.answered);
 }
 
-void Protocol::set_matched(ReceiveOp& op, Peer& peer, std::int32_t tag,
-                           std::uint64_t length_bytes) {
-  op.peer = &peer;
-  op.matched_source = peer.rank;
-  op.matched_tag = tag;
-  op.length_bytes = length_bytes;
-}
-
 /// A posted receive gets an eager message: it leaves its queue; the caller delivers and completes.
 void Protocol::match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag,
                            std::uint64_t length_bytes) {
@@ -94,26 +86,25 @@ void Protocol::match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag,
     if (rtr_outlives(op)) {
       leave_ghost(op);
     } else {
-      receives_.remove(op.handle);
-      op.handle = 0;
+      machine_.close(op);
     }
   }
   op.state = ReceiveState::idle;
-  set_matched(op, peer, tag, length_bytes);
+  ReceiveMachine::set_matched(op, peer, tag, length_bytes);
 }
 
 /// A receive, already out of its queue, gets an RTS.
 void Protocol::match_rts(ReceiveOp& op, Arrived& rts) {
-  set_matched(op, *rts.peer, rts.tag, rts.length_bytes);
+  ReceiveMachine::set_matched(op, *rts.peer, rts.tag, rts.length_bytes);
   op.send = rts.send;
   op.source_memory = rts.source_memory;
   if (op.take_bytes() == 0) {
-    advance(op, ReceiveEvent::rts_nothing);
+    machine_.advance(op, ReceiveEvent::rts_nothing);
     return;
   }
-  if (op.handle == 0) op.handle = receives_.add(op);
+  machine_.open(op);
   op.coming_bytes = op.take_bytes();
-  advance(op, ReceiveEvent::rts);
+  machine_.advance(op, ReceiveEvent::rts);
 }
 
 void Protocol::acknowledge_match(const Arrived& message, bool rtr_out) {
@@ -162,16 +153,16 @@ void Protocol::try_offer(ReceiveOp& op) {
   const std::uint32_t index = op.position - peer.posted.find(op.tag)->position;
   if (index >= offers_max) return;
   envelope->adaptation.offered();
-  if (op.handle == 0) op.handle = receives_.add(op);
+  machine_.open(op);
   op.names_memory = true;
-  advance(op, ReceiveEvent::offer);
+  machine_.advance(op, ReceiveEvent::offer);
 }
 
 /// The sender uses none of the envelope's RTRs any more: their receives are as if they had sent
 /// none.
 void Protocol::take_back_offers(Peer& peer, std::int32_t tag) {
   for (ReceiveOp* op = peer.posted.find(tag); op != nullptr; op = peer.posted.find_after(*op)) {
-    if (op->state == ReceiveState::offered) advance(*op, ReceiveEvent::take_back);
+    if (op->state == ReceiveState::offered) machine_.advance(*op, ReceiveEvent::take_back);
   }
   if (ReceiveEnvelope* envelope = peer.receive_envelopes.find(tag))
     envelope->adaptation.taken_back();
@@ -189,78 +180,6 @@ void Protocol::offer_waiting(Peer& peer, std::int32_t tag, bool restarts) {
     if (op->state == ReceiveState::queued) try_offer(*op);
     if (op->state != ReceiveState::offered) return;
   }
-}
-
-// The machine ---------------------------------------------------------------------------
-
-void Protocol::advance(ReceiveOp& op, ReceiveEvent event) {
-  const ReceiveStep next = step(op.state, event);
-  assert(next.legal);
-  if (!next.legal) return;
-  op.state = next.next;
-  perform(op, next.action);
-}
-
-void Protocol::perform(ReceiveOp& op, ReceiveAction action) {
-  switch (action) {
-    case ReceiveAction::none: break;
-    case ReceiveAction::send_rtr: {
-      RtrHeader rtr{};
-      rtr.head = Outbox::reverse_head(Kind::rtr, *op.peer, op.tag);
-      if (config_.hazard_policy == HazardPolicy::eager_flag) rtr.head.flags = flag::acknowledging;
-      rtr.capacity_bytes = op.capacity_bytes;
-      rtr.receive = op.handle;
-      rtr.base_sequence = op.peer->expected_sequence;
-      rtr.index = static_cast<std::uint16_t>(op.position - op.peer->posted.find(op.tag)->position);
-      ++counters_.rtr_sent;
-      outbox_.emit_control(*op.peer, rtr).receive = &op;
-      break;
-    }
-    case ReceiveAction::start_read: outbox_.emit(Action::Kind::read).receive = &op; break;
-    case ReceiveAction::send_grant: {
-      GrantHeader grant{};
-      grant.head = {kind_version(Kind::grant),
-                    op.found_by_look ? flag::just_missed : std::uint8_t{0}, 0, 0, op.send};
-      grant.receive = op.handle;
-      grant.length_bytes = op.take_bytes();
-      outbox_.emit_control(*op.peer, grant).receive = &op;
-      break;
-    }
-    case ReceiveAction::send_done:
-      outbox_.emit_control(*op.peer, done_header(op)).receive = &op;
-      finish(op, Action::Kind::complete_receive);
-      break;
-    case ReceiveAction::send_revoke: send_revoke(op, 0); break;
-    case ReceiveAction::revoke_and_cancel:
-      send_revoke(op, flag::nobody_waits);
-      finish(op, Action::Kind::complete_cancelled);
-      break;
-    case ReceiveAction::complete: finish(op, Action::Kind::complete_receive); break;
-    case ReceiveAction::complete_cancelled: finish(op, Action::Kind::complete_cancelled); break;
-    case ReceiveAction::break_off: outbox_.emit(Action::Kind::break_off).receive = &op; break;
-  }
-}
-
-void Protocol::send_revoke(const ReceiveOp& op, std::uint8_t flags) {
-  // The envelope may have been forgotten since its RTR went out. What is asked back must be
-  // remembered, so it always finds room.
-  ++op.peer->receive_envelopes.get(op.tag, unbounded_envelopes)->revokes_out;
-  ++counters_.revoke_sent;
-  counters_.extra_control_bytes += sizeof(RevokeHeader);
-  RevokeHeader revoke{Outbox::reverse_head(Kind::revoke, *op.peer, op.tag)};
-  revoke.head.flags = flags;
-  outbox_.emit_control(*op.peer, revoke);
-}
-
-void Protocol::finish(ReceiveOp& op, Action::Kind how) {
-  if (op.handle != 0) receives_.remove(op.handle);
-  op.handle = 0;
-  op.state = ReceiveState::idle;
-  outbox_.emit(how).receive = &op;
-}
-
-void Protocol::check_all_here(ReceiveOp& op) {
-  if (op.data_done || op.arrived_bytes >= op.coming_bytes) advance(op, ReceiveEvent::all_here);
 }
 
 }  // namespace overlap::speculative
