@@ -23,7 +23,8 @@ Protocol::Protocol(const Config& config, Host& host, Counters& counters)
       hazard_(make_hazard_control(config_.hazard_policy, counters_, config_.envelopes)),
       outbox_(streams_),
       sending_(config_, host_, counters_, *hazard_, outbox_),
-      machine_(config.hazard_policy, counters_, outbox_) {}
+      machine_(config.hazard_policy, counters_, outbox_),
+      offers_(config_, counters_, *hazard_, outbox_, machine_) {}
 
 Communicator& Protocol::add_communicator(const NewCommunicator& fresh) {
   Communicator& comm = streams_.add(fresh);

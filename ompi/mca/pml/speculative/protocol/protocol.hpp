@@ -17,6 +17,7 @@
 #include "hazard_control.hpp"
 #include "headers.hpp"
 #include "host.hpp"
+#include "offers.hpp"
 #include "operations.hpp"
 #include "outbox.hpp"
 #include "receive_machine.hpp"
@@ -203,13 +204,6 @@ class Protocol {
 
   void match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag, std::uint64_t length_bytes);
   void match_rts(ReceiveOp& op, Arrived& rts);
-  void acknowledge_match(const Arrived& message, bool rtr_out);
-  void note_misprediction(Peer& peer, std::int32_t tag);
-
-  void try_offer(ReceiveOp& op);
-  [[nodiscard]] bool may_offer(const ReceiveOp& op, const ReceiveEnvelope& envelope) const noexcept;
-  void take_back_offers(Peer& peer, std::int32_t tag);
-  void offer_waiting(Peer& peer, std::int32_t tag, bool restarts);
 
   [[nodiscard]] const char* on_sequenced(std::span<const std::byte> whole, const void* rail);
   [[nodiscard]] const char* on_targeted(std::span<const std::byte> message, const void* rail);
@@ -220,7 +214,6 @@ class Protocol {
   [[nodiscard]] const char* on_eager(Peer& peer, std::span<const std::byte> message);
   [[nodiscard]] const char* on_rts(Peer& peer, std::span<const std::byte> message,
                                    const void* rail);
-  bool note_rts_flags(Peer& peer, const RtsHeader& rts, const ReceiveOp* met);
   [[nodiscard]] const char* on_rtr_ack(Peer& peer, std::span<const std::byte> message);
   [[nodiscard]] const char* on_revoke_ack(Peer& peer, std::span<const std::byte> message);
   void on_stream_end(Peer& peer);
@@ -239,6 +232,7 @@ class Protocol {
   Outbox outbox_;
   SendSide sending_;
   ReceiveMachine machine_;
+  Offers offers_;
   Ghosts ghosts_;
   EarlyFragments early_fragments_;
 };

@@ -200,8 +200,8 @@ const char* Protocol::on_revoke_ack(Peer& peer, std::span<const std::byte> messa
     peer.comm->unpost(*op);
     machine_.advance(*op, ReceiveEvent::revoked);
   }
-  take_back_offers(peer, head.tag);
-  offer_waiting(peer, head.tag, true);
+  offers_.take_back(peer, head.tag);
+  offers_.offer_waiting(peer, head.tag, true);
   return nullptr;
 }
 

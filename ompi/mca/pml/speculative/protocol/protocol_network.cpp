@@ -115,7 +115,7 @@ const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message, con
   const auto rts = load<RtsHeader>(message);
   Communicator& comm = *peer.comm;
   ReceiveOp* op = comm.find_posted(peer, rts.head.tag);
-  const bool restarts = config_.speculation && note_rts_flags(peer, rts, op);
+  const bool restarts = config_.speculation && offers_.rts_came(peer, rts, op);
   Arrived& arrived = unexpected_.make(peer, rts.head.tag, Kind::rts, rts.length_bytes, 0);
   arrived.flags = rts.head.flags;
   arrived.hazard_epoch = rts.hazard_epoch;
@@ -127,37 +127,17 @@ const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message, con
                          answers_orphan(peer.receive_envelopes.find(rts.head.tag));
     if (rtr_outlives(*op)) leave_ghost(*op);
     comm.unpost(*op);
-    acknowledge_match(arrived, rtr_out);
+    offers_.acknowledge_match(arrived, rtr_out);
     if (op->source == any_source || op->tag == any_tag) ++counters_.wildcard_receives;
     match_rts(*op, arrived);
     Arrived::destroy(&arrived);
-    if (config_.speculation) offer_waiting(peer, rts.head.tag, restarts);
+    if (config_.speculation) offers_.offer_waiting(peer, rts.head.tag, restarts);
     return nullptr;
   }
   if (config_.speculation) arrived.arrived_ns = host_.now_ns();
   arrived.answered = answers_orphan(peer.receive_envelopes.find(rts.head.tag));
   unexpected_.store(arrived);
   return nullptr;
-}
-
-/// What an RTS says about the speculation of its envelope. @returns  true when RTRs may be sent
-/// from now on and could not before
-bool Protocol::note_rts_flags(Peer& peer, const RtsHeader& rts, const ReceiveOp* met) {
-  ReceiveEnvelope* envelope = peer.receive_envelopes.get(rts.head.tag, config_.envelopes);
-  if (envelope == nullptr) return false;
-  const bool before = envelope->may_offer();
-  hazard_->rts_arrived(*envelope, rts.head.flags);
-  envelope->adaptation.rts_came(met != nullptr && met->speculate,
-                                met != nullptr && met->state != ReceiveState::queued);
-  if ((rts.head.flags & flag::adapt_stop) != 0) envelope->adaptation.stop();
-  if ((rts.head.flags & flag::adapt_resume) != 0) envelope->adaptation.resume();
-  envelope->muted = false;
-  envelope->mispredictions = 0;
-  if ((rts.head.flags & flag::hazard_stop) != 0) {
-    take_back_offers(peer, rts.head.tag);
-    envelope->orphaned_rtrs = 0;  // the sender uses none, and counts none
-  }
-  return !before && envelope->may_offer();
 }
 
 const char* Protocol::on_rtr_ack(Peer& peer, std::span<const std::byte> message) {
@@ -175,12 +155,7 @@ const char* Protocol::on_rtr_ack(Peer& peer, std::span<const std::byte> message)
     return "an RTR-ACK for a receive that the message does not match";
   if (ack.length_bytes > op->capacity_bytes) return "an RTR-ACK for more than the buffer holds";
   peer.comm->unpost(*op);
-  bool restarts = false;
-  if (ReceiveEnvelope* envelope = peer.receive_envelopes.find(ack.head.tag)) {
-    envelope->mispredictions = 0;
-    restarts = envelope->adaptation.stopped;
-    (void)envelope->adaptation.used();
-  }
+  const bool restarts = offers_.used(peer, ack.head.tag);
   ReceiveMachine::set_matched(*op, peer, ack.head.tag, ack.length_bytes);
   op->data_done = op->data_done || (ack.head.flags & flag::data_done) != 0;
   op->coming_bytes = ack.length_bytes;
@@ -188,7 +163,7 @@ const char* Protocol::on_rtr_ack(Peer& peer, std::span<const std::byte> message)
   machine_.advance(*op, ReceiveEvent::rtr_ack);
   machine_.check_all_here(*op);
   if (const char* fault = take_early_fragments(handle)) return fault;
-  if (restarts) offer_waiting(peer, ack.head.tag, true);
+  if (restarts) offers_.offer_waiting(peer, ack.head.tag, true);
   return nullptr;
 }
 
