@@ -24,7 +24,8 @@ Protocol::Protocol(const Config& config, Host& host, Counters& counters)
       outbox_(streams_),
       sending_(config_, host_, counters_, *hazard_, outbox_),
       machine_(config.hazard_policy, counters_, outbox_),
-      offers_(config_, counters_, *hazard_, outbox_, machine_) {}
+      offers_(config_, counters_, *hazard_, outbox_, machine_),
+      cancellation_(host_, unexpected_, machine_, offers_) {}
 
 Communicator& Protocol::add_communicator(const NewCommunicator& fresh) {
   Communicator& comm = streams_.add(fresh);
@@ -56,7 +57,7 @@ void Protocol::remove_communicator(Communicator& comm) {
     if (const Peer* peer = comm.peer_if_known(static_cast<std::int32_t>(rank)))
       hazard_->forget(peer->kept_rtrs);
   }
-  forget_ghosts(comm);
+  cancellation_.forget(comm);
   streams_.remove(comm);
 }
 

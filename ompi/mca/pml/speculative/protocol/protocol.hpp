@@ -10,10 +10,10 @@
 #include <span>
 #include <vector>
 
+#include "cancellation.hpp"
 #include "communicator.hpp"
 #include "config.hpp"
 #include "counters.hpp"
-#include "ghosts.hpp"
 #include "hazard_control.hpp"
 #include "headers.hpp"
 #include "host.hpp"
@@ -100,7 +100,7 @@ class Protocol {
   /// Cancel a receive: complete_cancelled follows now, later, or never (it is matched). It follows
   /// now unless the receive is matched already, or an RTR is out that names memory: then when the
   /// sender has confirmed.
-  void cancel(Communicator& comm, ReceiveOp& op);
+  void cancel(Communicator& comm, ReceiveOp& op) { cancellation_.cancel(comm, op); }
 
   void read_done(ReceiveOp& op) { machine_.advance(op, ReceiveEvent::read_done); }
   void read_refused(ReceiveOp& op) { machine_.advance(op, ReceiveEvent::read_refused); }
@@ -185,23 +185,6 @@ class Protocol {
 
   [[nodiscard]] bool just_missed(const ReceiveOp& op, const Arrived& message) const noexcept;
 
-  // Cancelled receives
-  [[nodiscard]] bool may_cancel_alone(ReceiveOp& op) const noexcept;
-  void leave_ghost(ReceiveOp& op);
-  void hand_over(ReceiveOp& op, Ghost& ghost) noexcept;
-  [[nodiscard]] bool rtr_outlives(const ReceiveOp& op) const noexcept;
-  void remove_ghost(Ghost& ghost) noexcept;
-  void forget_ghosts(const Communicator& comm);
-  void lay_ghosts(const Peer& peer, std::int32_t tag);
-  [[nodiscard]] static bool answers_orphan(ReceiveEnvelope* envelope) noexcept;
-  [[nodiscard]] const char* use_ghost(Ghost& ghost, Peer& peer, const RtrAckHeader& ack);
-  [[nodiscard]] const char* collect(Ghost& ghost, Peer& peer, const RtrAckHeader& ack);
-  [[nodiscard]] Arrived* receive_collected(Arrived& message, ReceiveOp& op);
-  void end_collection(Ghost& ghost);
-  [[nodiscard]] const char* take_early_fragments(Handle handle);
-  [[nodiscard]] const char* take_fragment(ReceiveOp& op, std::uint64_t offset_bytes,
-                                          std::span<const std::byte> payload);
-
   void match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag, std::uint64_t length_bytes);
   void match_rts(ReceiveOp& op, Arrived& rts);
 
@@ -215,7 +198,6 @@ class Protocol {
   [[nodiscard]] const char* on_rts(Peer& peer, std::span<const std::byte> message,
                                    const void* rail);
   [[nodiscard]] const char* on_rtr_ack(Peer& peer, std::span<const std::byte> message);
-  [[nodiscard]] const char* on_revoke_ack(Peer& peer, std::span<const std::byte> message);
   void on_stream_end(Peer& peer);
   void on_reverse(Peer& peer, std::span<const std::byte> message, const void* rail);
   [[nodiscard]] const char* on_frag(std::span<const std::byte> message);
@@ -233,8 +215,7 @@ class Protocol {
   SendSide sending_;
   ReceiveMachine machine_;
   Offers offers_;
-  Ghosts ghosts_;
-  EarlyFragments early_fragments_;
+  Cancellation cancellation_;
 };
 
 }  // namespace overlap::speculative

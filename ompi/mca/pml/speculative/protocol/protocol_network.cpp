@@ -86,7 +86,7 @@ const char* Protocol::on_forward(Peer& peer, std::span<const std::byte> message,
     return nullptr;
   }
   if (kind == Kind::rtr_ack) return on_rtr_ack(peer, message);
-  if (kind == Kind::revoke_ack) return on_revoke_ack(peer, message);
+  if (kind == Kind::revoke_ack) return cancellation_.on_revoke_ack(peer, head.tag);
   if (kind == Kind::rts) return on_rts(peer, message, rail);
   return on_eager(peer, message);
 }
@@ -124,8 +124,8 @@ const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message, con
                                         message.subspan(sizeof rts), rail);
   if (op != nullptr) {
     const bool rtr_out = op->state != ReceiveState::queued ||
-                         answers_orphan(peer.receive_envelopes.find(rts.head.tag));
-    if (rtr_outlives(*op)) leave_ghost(*op);
+                         Cancellation::answers_orphan(peer.receive_envelopes.find(rts.head.tag));
+    cancellation_.try_leave_ghost(*op);
     comm.unpost(*op);
     offers_.acknowledge_match(arrived, rtr_out);
     if (op->source == any_source || op->tag == any_tag) ++counters_.wildcard_receives;
@@ -135,7 +135,7 @@ const char* Protocol::on_rts(Peer& peer, std::span<const std::byte> message, con
     return nullptr;
   }
   if (config_.speculation) arrived.arrived_ns = host_.now_ns();
-  arrived.answered = answers_orphan(peer.receive_envelopes.find(rts.head.tag));
+  arrived.answered = Cancellation::answers_orphan(peer.receive_envelopes.find(rts.head.tag));
   unexpected_.store(arrived);
   return nullptr;
 }
@@ -148,7 +148,7 @@ const char* Protocol::on_rtr_ack(Peer& peer, std::span<const std::byte> message)
   if (op->state == ReceiveState::ghost) {
     if (op->peer != &peer || op->tag != ack.head.tag) return without;
     if (ack.length_bytes > op->capacity_bytes) return "an RTR-ACK for more than the buffer holds";
-    return use_ghost(static_cast<Ghost&>(*op), peer, ack);
+    return cancellation_.use_ghost(static_cast<Ghost&>(*op), peer, ack);
   }
   if (!is_posted(op->state) || op->state == ReceiveState::queued) return without;
   if (peer.comm->find_posted(peer, ack.head.tag) != op)
@@ -162,7 +162,7 @@ const char* Protocol::on_rtr_ack(Peer& peer, std::span<const std::byte> message)
   const Handle handle = op->handle;
   machine_.advance(*op, ReceiveEvent::rtr_ack);
   machine_.check_all_here(*op);
-  if (const char* fault = take_early_fragments(handle)) return fault;
+  if (const char* fault = cancellation_.take_early_fragments(handle)) return fault;
   if (restarts) offers_.offer_waiting(peer, ack.head.tag, true);
   return nullptr;
 }
@@ -171,7 +171,7 @@ const char* Protocol::on_rtr_ack(Peer& peer, std::span<const std::byte> message)
 /// any more.
 void Protocol::on_stream_end(Peer& peer) {
   peer.ended = true;
-  lay_ghosts(peer, any_tag);
+  cancellation_.stream_ended(peer);
   std::vector<ReceiveOp*> open;
   peer.posted.for_each([&open](ReceiveOp& op) {
     if (op.state != ReceiveState::queued) open.push_back(&op);
@@ -234,15 +234,11 @@ const char* Protocol::on_frag(std::span<const std::byte> message) {
   const char* nobody = "a fragment for a receive that does not wait for one";
   if (op == nullptr || !is_open(op->state)) return nobody;
   const bool matched = !is_posted(op->state) && op->state != ReceiveState::ghost;
-  if (matched) return take_fragment(*op, frag.offset_bytes, payload);
+  if (matched) return cancellation_.take_fragment(*op, frag.offset_bytes, payload);
   const std::uint64_t room_bytes = op->capacity_bytes;
   if (frag.offset_bytes > room_bytes || payload.size() > room_bytes - frag.offset_bytes)
     return "a fragment behind the end of the buffer";
-  if (!op->names_memory) {
-    const bool kept =
-        early_fragments_.put(frag.head.target, frag.offset_bytes, payload, room_bytes);
-    return kept ? nullptr : too_many_fragments;
-  }
+  if (!op->names_memory) return cancellation_.put_early_fragment(*op, frag.offset_bytes, payload);
   if (payload.size() > room_bytes - op->arrived_bytes) return too_many_fragments;
   host_.deliver(*op, frag.offset_bytes, payload);
   op->arrived_bytes += payload.size();

@@ -51,7 +51,10 @@ Arrived* Protocol::receive_taken(Arrived& message, ReceiveOp& op) {
   op.arrived_bytes = 0;
   op.data_done = false;
   op.done_parts = 0;
-  if (message.kind == Kind::rtr_ack) return receive_collected(message, op);
+  if (message.kind == Kind::rtr_ack) {
+    cancellation_.receive_collected(message, op);
+    return nullptr;
+  }
   if (message.kind == Kind::rts) {
     ++counters_.late_receives;
     match_rts(op, message);
@@ -80,11 +83,7 @@ void Protocol::match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag,
   if (rtr_is_out(op.state)) [[unlikely]]
     offers_.mispredicted(peer, tag);
   if (op.handle != 0) [[unlikely]] {
-    if (rtr_outlives(op)) {
-      leave_ghost(op);
-    } else {
-      machine_.close(op);
-    }
+    if (!cancellation_.try_leave_ghost(op)) machine_.close(op);
   }
   op.state = ReceiveState::idle;
   ReceiveMachine::set_matched(op, peer, tag, length_bytes);

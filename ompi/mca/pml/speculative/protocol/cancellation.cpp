@@ -1,13 +1,14 @@
-// The receiver's half of the protocol: cancelled receives, and the RTRs that they leave behind.
+// Cancelled receives and their ghosts.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cassert>
-#include <cstring>
+#include "cancellation.hpp"
 
-#include "protocol.hpp"
+#include <cstring>
+#include <utility>
+#include <vector>
 
 namespace overlap::speculative {
 
-void Protocol::cancel(Communicator& comm, ReceiveOp& op) {
+void Cancellation::cancel(Communicator& comm, ReceiveOp& op) {
   if (op.state == ReceiveState::queued) {
     comm.unpost(op);
     machine_.advance(op, ReceiveEvent::cancel);
@@ -25,7 +26,7 @@ void Protocol::cancel(Communicator& comm, ReceiveOp& op) {
 
 /// Can no RTR of the envelope from this one on name memory? The messages that they are for move up
 /// by one receive, and must not have been written to another one before.
-bool Protocol::may_cancel_alone(ReceiveOp& op) const noexcept {
+bool Cancellation::may_cancel_alone(ReceiveOp& op) noexcept {
   for (ReceiveOp* each = &op; each != nullptr; each = op.peer->posted.find_after(*each)) {
     if (each->state != ReceiveState::queued && each->names_memory) return false;
   }
@@ -33,7 +34,7 @@ bool Protocol::may_cancel_alone(ReceiveOp& op) const noexcept {
 }
 
 /// A ghost takes the RTR of a receive over.
-void Protocol::leave_ghost(ReceiveOp& op) {
+void Cancellation::leave_ghost(ReceiveOp& op) {
   Ghost& ghost = ghosts_.add();
   ghost.peer = op.peer;
   ghost.tag = op.tag;
@@ -41,26 +42,27 @@ void Protocol::leave_ghost(ReceiveOp& op) {
   machine_.advance(ghost, ReceiveEvent::haunt);
 }
 
-void Protocol::hand_over(ReceiveOp& op, Ghost& ghost) noexcept {
+void Cancellation::hand_over(ReceiveOp& op, Ghost& ghost) noexcept {
   ghost.capacity_bytes = op.capacity_bytes;
   ghost.names_memory = false;
   machine_.rebind(std::exchange(op.handle, 0), ghost);
 }
 
-/// Is the RTR of a receive, which something else than its use is about to match, still good for a
-/// later message? It is while ghosts are ahead of it.
-bool Protocol::rtr_outlives(const ReceiveOp& op) const noexcept {
-  return !ghosts_.empty() && op.state == ReceiveState::offered && !op.names_memory &&
-         ghosts_.any(*op.peer, op.tag);
+bool Cancellation::try_leave_ghost(ReceiveOp& op) {
+  if (ghosts_.empty() || op.state != ReceiveState::offered || op.names_memory ||
+      !ghosts_.any(*op.peer, op.tag))
+    return false;
+  leave_ghost(op);
+  return true;
 }
 
-void Protocol::remove_ghost(Ghost& ghost) noexcept {
+void Cancellation::remove(Ghost& ghost) noexcept {
   machine_.close(ghost);
   ghosts_.remove(ghost);
 }
 
 /// RTRs without receives that a peer will not use any more. @param tag  any_tag: of all envelopes
-void Protocol::lay_ghosts(const Peer& peer, std::int32_t tag) {
+void Cancellation::lay_ghosts(const Peer& peer, std::int32_t tag) {
   std::vector<Ghost*> gone;
   ghosts_.for_each([&](Ghost& ghost) {
     if (ghost.state == ReceiveState::ghost && ghost.peer == &peer &&
@@ -69,33 +71,28 @@ void Protocol::lay_ghosts(const Peer& peer, std::int32_t tag) {
   });
   for (Ghost* ghost : gone) {
     machine_.advance(*ghost, ReceiveEvent::revoked);
-    remove_ghost(*ghost);
+    remove(*ghost);
   }
 }
 
-/// Their communicator goes, and its unexpected messages with it.
-void Protocol::forget_ghosts(const Communicator& comm) {
+void Cancellation::forget(const Communicator& comm) {
   std::vector<Ghost*> gone;
   ghosts_.for_each([&](Ghost& ghost) {
     if (ghost.peer->comm == &comm) gone.push_back(&ghost);
   });
   for (Ghost* ghost : gone) {
     static_cast<void>(early_fragments_.take(ghost->handle));
-    remove_ghost(*ghost);
+    remove(*ghost);
   }
 }
 
-/// Does an RTS that meets no RTR of its own answer one of a cancelled receive? Each is for one
-/// message.
-bool Protocol::answers_orphan(ReceiveEnvelope* envelope) noexcept {
+bool Cancellation::answers_orphan(ReceiveEnvelope* envelope) noexcept {
   if (envelope == nullptr || envelope->orphaned_rtrs == 0) return false;
   --envelope->orphaned_rtrs;
   return true;
 }
 
-/// A message uses the RTR of a cancelled receive. MPI gives it to the first receive that matches
-/// now; without one it is an unexpected message, and its payload is collected.
-const char* Protocol::use_ghost(Ghost& ghost, Peer& peer, const RtrAckHeader& ack) {
+const char* Cancellation::use_ghost(Ghost& ghost, Peer& peer, const RtrAckHeader& ack) {
   ReceiveEnvelope* envelope = peer.receive_envelopes.find(ack.head.tag);
   ReceiveOp* op = peer.comm->find_posted(peer, ack.head.tag);
   if (op == nullptr) {
@@ -118,7 +115,7 @@ const char* Protocol::use_ghost(Ghost& ghost, Peer& peer, const RtrAckHeader& ac
   return take_early_fragments(used);
 }
 
-const char* Protocol::collect(Ghost& ghost, Peer& peer, const RtrAckHeader& ack) {
+const char* Cancellation::collect(Ghost& ghost, Peer& peer, const RtrAckHeader& ack) {
   Arrived& message =
       unexpected_.make(peer, ack.head.tag, Kind::rtr_ack, ack.length_bytes, ack.length_bytes);
   message.ghost = ghost.handle;
@@ -129,17 +126,15 @@ const char* Protocol::collect(Ghost& ghost, Peer& peer, const RtrAckHeader& ack)
   return take_early_fragments(ghost.handle);
 }
 
-/// A receive gets a message of which fragments may still come. @returns  as post_receive
-Arrived* Protocol::receive_collected(Arrived& message, ReceiveOp& op) {
+void Cancellation::receive_collected(Arrived& message, ReceiveOp& op) {
   auto& ghost = static_cast<Ghost&>(*machine_.find(message.ghost));
   ReceiveMachine::set_matched(op, *message.peer, message.tag, message.length_bytes);
   ghost.receive = &op;
   machine_.advance(op, ReceiveEvent::collected);
-  return nullptr;
 }
 
 /// The last fragment of a collected message is here.
-void Protocol::end_collection(Ghost& ghost) {
+void Cancellation::end_collection(Ghost& ghost) {
   Arrived& message = *ghost.message;
   ReceiveOp* op = ghost.receive;
   if (op != nullptr) {
@@ -149,12 +144,17 @@ void Protocol::end_collection(Ghost& ghost) {
     message.ghost = 0;
   }
   machine_.advance(ghost, ReceiveEvent::all_here);
-  remove_ghost(ghost);
+  remove(ghost);
   if (op != nullptr) machine_.advance(*op, ReceiveEvent::all_here);
 }
 
-/// What has come of a message before it was known whose it is.
-const char* Protocol::take_early_fragments(Handle handle) {
+const char* Cancellation::put_early_fragment(const ReceiveOp& op, std::uint64_t offset_bytes,
+                                             std::span<const std::byte> payload) {
+  const bool kept = early_fragments_.put(op.handle, offset_bytes, payload, op.capacity_bytes);
+  return kept ? nullptr : too_many_fragments;
+}
+
+const char* Cancellation::take_early_fragments(Handle handle) {
   if (early_fragments_.empty()) return nullptr;
   for (const auto& fragment : early_fragments_.take(handle)) {
     ReceiveOp* op = machine_.find(handle);
@@ -165,9 +165,8 @@ const char* Protocol::take_early_fragments(Handle handle) {
   return nullptr;
 }
 
-/// A piece of the payload of a message that is matched, or collected.
-const char* Protocol::take_fragment(ReceiveOp& op, std::uint64_t offset_bytes,
-                                    std::span<const std::byte> payload) {
+const char* Cancellation::take_fragment(ReceiveOp& op, std::uint64_t offset_bytes,
+                                        std::span<const std::byte> payload) {
   if (offset_bytes > op.coming_bytes || payload.size() > op.coming_bytes - offset_bytes)
     return "a fragment behind the end of the buffer";
   if (payload.size() > op.coming_bytes - op.arrived_bytes) return too_many_fragments;
@@ -183,25 +182,24 @@ const char* Protocol::take_fragment(ReceiveOp& op, std::uint64_t offset_bytes,
   return nullptr;
 }
 
-const char* Protocol::on_revoke_ack(Peer& peer, std::span<const std::byte> message) {
-  const auto head = load<SequencedHeader>(message);
-  ReceiveEnvelope* envelope = peer.receive_envelopes.find(head.tag);
+const char* Cancellation::on_revoke_ack(Peer& peer, std::int32_t tag) {
+  ReceiveEnvelope* envelope = peer.receive_envelopes.find(tag);
   if (envelope == nullptr || envelope->revokes_out == 0)
     return "a REVOKE-ACK that nobody waits for";
   // While a REVOKE is out nothing is offered: every RTR that is out is older than the first REVOKE
   // and void now.
   --envelope->revokes_out;
   envelope->orphaned_rtrs = 0;
-  lay_ghosts(peer, head.tag);
+  lay_ghosts(peer, tag);
   ReceiveOp* next = nullptr;
-  for (ReceiveOp* op = peer.posted.find(head.tag); op != nullptr; op = next) {
+  for (ReceiveOp* op = peer.posted.find(tag); op != nullptr; op = next) {
     next = peer.posted.find_after(*op);
     if (op->state != ReceiveState::revoking) continue;
     peer.comm->unpost(*op);
     machine_.advance(*op, ReceiveEvent::revoked);
   }
-  offers_.take_back(peer, head.tag);
-  offers_.offer_waiting(peer, head.tag, true);
+  offers_.take_back(peer, tag);
+  offers_.offer_waiting(peer, tag, true);
   return nullptr;
 }
 
