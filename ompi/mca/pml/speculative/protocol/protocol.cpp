@@ -1,9 +1,12 @@
-// Communicators that come and go, and what callers ask before they poll.
+// Communicators that come and go; messages from the network, put in order and dispatched.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "protocol.hpp"
 
 namespace overlap::speculative {
 namespace {
+
+// Sequence numbers wrap at 2^16; what is more than half of that ahead is behind.
+constexpr std::uint16_t sequence_half = 0x8000;
 
 /// A tag that found no room in the paper's policy must stay without an envelope: half of its
 /// history would be missing.
@@ -16,16 +19,13 @@ Config with_bound_of_policy(Config config) noexcept {
 
 Protocol::Protocol(const Config& config, Host& host, Counters& counters)
     : config_(with_bound_of_policy(config)),
-      host_(host),
       counters_(counters),
       unexpected_(counters),
       streams_(host, config.process, config.speculation, config.held),
       hazard_(make_hazard_control(config_.hazard_policy, counters_, config_.envelopes)),
       outbox_(streams_),
-      sending_(config_, host_, counters_, *hazard_, outbox_),
-      machine_(config.hazard_policy, counters_, outbox_),
-      offers_(config_, counters_, *hazard_, outbox_, machine_),
-      cancellation_(host_, unexpected_, machine_, offers_) {}
+      sending_(config_, host, counters_, *hazard_, outbox_),
+      receiving_(config_, host, counters_, *hazard_, outbox_, unexpected_) {}
 
 Communicator& Protocol::add_communicator(const NewCommunicator& fresh) {
   Communicator& comm = streams_.add(fresh);
@@ -57,7 +57,7 @@ void Protocol::remove_communicator(Communicator& comm) {
     if (const Peer* peer = comm.peer_if_known(static_cast<std::int32_t>(rank)))
       hazard_->forget(peer->kept_rtrs);
   }
-  cancellation_.forget(comm);
+  receiving_.forget(comm);
   streams_.remove(comm);
 }
 
@@ -80,6 +80,130 @@ bool Protocol::wants_early_progress(Communicator& comm, const ReceiveOp& op) noe
 bool Protocol::has_rtr(Peer& peer, std::int32_t tag) noexcept {
   const SendEnvelope* envelope = peer.send_envelopes.find(tag);
   return envelope != nullptr && !envelope->kept.empty();
+}
+
+// The network ---------------------------------------------------------------------------
+
+const char* Protocol::on_message(std::span<const std::byte> message, const void* rail) {
+  const Kind kind = kind_of(std::to_integer<std::uint8_t>(message[0]));
+  return is_targeted(kind) ? on_targeted(message, rail) : on_sequenced(message, rail);
+}
+
+void Protocol::drop_stale(std::span<const std::byte> message) {
+  ++counters_.stale_dropped;
+  counters_.extra_control_bytes += message.size();
+}
+
+const char* Protocol::on_sequenced(std::span<const std::byte> whole, const void* rail) {
+  EraPrefix prefix{};
+  const bool with_prefix = kind_of(std::to_integer<std::uint8_t>(whole[0])) == Kind::era;
+  if (with_prefix) prefix = load<EraPrefix>(whole);
+  const auto message = behind_prefix(whole);
+  const auto head = load<SequencedHeader>(message);
+  const Streams::Admission admission = streams_.admit(head, with_prefix ? &prefix : nullptr, whole);
+  counters_.stale_dropped += admission.dropped;
+  switch (admission.verdict) {
+    case Streams::Verdict::held: return nullptr;
+    case Streams::Verdict::stale: drop_stale(whole); return nullptr;
+    case Streams::Verdict::fault: return admission.fault;
+    case Streams::Verdict::pass:
+    case Streams::Verdict::bound: break;
+  }
+  const bool forward = is_forward(kind_of(head.kind_version));
+  if (const char* fault = enter_stream(*admission.peer, message, rail, forward)) return fault;
+  if (admission.verdict != Streams::Verdict::bound) return nullptr;
+  return admit_again(streams_.take_held(identity_of(head)));
+}
+
+const char* Protocol::admit_again(std::vector<HeldMessages::Held> held) {
+  for (const HeldMessages::Held& each : held) {
+    if (const char* fault = on_sequenced(each.bytes, nullptr)) return fault;
+  }
+  return nullptr;
+}
+
+const char* Protocol::enter_stream(Peer& peer, std::span<const std::byte> message, const void* rail,
+                                   bool forward) {
+  const auto head = load<SequencedHeader>(message);
+  Stash& stash = forward ? peer.forward_stash : peer.reverse_stash;
+  const auto expected = [&] {
+    return forward ? static_cast<std::uint16_t>(peer.expected_sequence) : peer.expected_reverse;
+  };
+  const auto pass = [&](std::span<const std::byte> next, const void* next_rail) -> const char* {
+    if (forward) return on_forward(peer, next, next_rail);
+    on_reverse(peer, next, next_rail);
+    return nullptr;
+  };
+  const auto distance = static_cast<std::uint16_t>(head.sequence - expected());
+  if (distance >= sequence_half) return "a sequence number that has been seen already";
+  if (distance != 0)
+    return stash.put(head.sequence, message) ? nullptr
+                                             : "a sequence number that has been seen already";
+  if (const char* fault = pass(message, rail)) return fault;
+  while (const auto held = stash.take(expected())) {
+    if (const char* fault = pass(*held, nullptr)) return fault;
+  }
+  return nullptr;
+}
+
+const char* Protocol::on_forward(Peer& peer, std::span<const std::byte> message, const void* rail) {
+  const auto head = load<SequencedHeader>(message);
+  const Kind kind = kind_of(head.kind_version);
+  if (peer.ended) return "a message behind the end of its stream";
+  ++peer.expected_sequence;
+  if (kind == Kind::stream_end) {
+    receiving_.on_stream_end(peer);
+    return nullptr;
+  }
+  if (kind == Kind::rtr_ack) return receiving_.on_rtr_ack(peer, message);
+  if (kind == Kind::revoke_ack) return receiving_.on_revoke_ack(peer, head.tag);
+  if (kind == Kind::rts) {
+    receiving_.on_rts(peer, message, rail);
+  } else {
+    receiving_.on_eager(peer, message);
+  }
+  return nullptr;
+}
+
+void Protocol::on_reverse(Peer& peer, std::span<const std::byte> message, const void* rail) {
+  const Kind kind = kind_of(load<SequencedHeader>(message).kind_version);
+  ++peer.expected_reverse;
+  if (kind == Kind::rtr) {
+    sending_.on_rtr(peer, message, rail);
+  } else if (kind == Kind::revoke) {
+    sending_.on_revoke(peer, message);
+  } else {
+    sending_.on_rts_ack(peer, message);
+  }
+}
+
+const char* Protocol::on_targeted(std::span<const std::byte> message, const void* rail) {
+  const auto head = load<TargetedHeader>(message);
+  const Kind kind = kind_of(head.kind_version);
+  const bool to_receiver =
+      kind == Kind::frag || (kind == Kind::done && (head.flags & flag::to_receiver) != 0);
+  // It names a request that has ended since.
+  if (to_receiver ? receiving_.is_stale(head.target) : sending_.is_stale(head.target)) {
+    drop_stale(message);
+    return nullptr;
+  }
+  switch (kind) {
+    case Kind::grant: return sending_.on_grant(message, rail);
+    case Kind::frag: return receiving_.on_frag(message);
+    case Kind::done: return to_receiver ? receiving_.on_done(head) : sending_.on_done(head);
+    case Kind::sync_ack: return sending_.on_sync_ack(head);
+    case Kind::eager:
+    case Kind::eager_sync:
+    case Kind::rts:
+    case Kind::rtr_ack:
+    case Kind::revoke_ack:
+    case Kind::stream_end:
+    case Kind::rtr:
+    case Kind::rts_ack:
+    case Kind::revoke:
+    case Kind::era: break;
+  }
+  return "a kind of message that names no request";
 }
 
 }  // namespace overlap::speculative

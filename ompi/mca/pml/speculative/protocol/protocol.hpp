@@ -1,26 +1,23 @@
-// The protocol of one process: matching, both rendezvous machines, hazard control and adaptation
-// behind one interface.
+// The protocol of one process behind one interface: its communicators, the order of what comes from
+// the network, and the two sides that get it.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "cancellation.hpp"
 #include "communicator.hpp"
 #include "config.hpp"
 #include "counters.hpp"
 #include "hazard_control.hpp"
 #include "headers.hpp"
 #include "host.hpp"
-#include "offers.hpp"
 #include "operations.hpp"
 #include "outbox.hpp"
-#include "receive_machine.hpp"
+#include "receive_side.hpp"
 #include "send_side.hpp"
 #include "streams.hpp"
 #include "unexpected_messages.hpp"
@@ -90,20 +87,26 @@ class Protocol {
   /// Post a receive. @param op  source, tag, capacity_bytes and speculate set, idle
   /// @returns  the eager message that it matches, for the caller to deliver, complete the receive
   /// and destroy; otherwise nullptr
-  [[nodiscard]] Arrived* post_receive(Communicator& comm, ReceiveOp& op);
+  [[nodiscard]] Arrived* post_receive(Communicator& comm, ReceiveOp& op) {
+    return receiving_.post(comm, op);
+  }
   /// Receive a message that a matched probe took. The same results as post_receive.
-  [[nodiscard]] Arrived* receive_taken(Arrived& message, ReceiveOp& op);
+  [[nodiscard]] Arrived* receive_taken(Arrived& message, ReceiveOp& op) {
+    return receiving_.receive_taken(message, op);
+  }
   /// Oldest unexpected message of (source, tag), not taken.
-  [[nodiscard]] Arrived* probe(Communicator& comm, std::int32_t source, std::int32_t tag) noexcept;
+  [[nodiscard]] Arrived* probe(Communicator& comm, std::int32_t source, std::int32_t tag) noexcept {
+    return comm.find_unexpected(source, tag);
+  }
   /// Take a message that probe() found out of the queue.
-  void take(Arrived& message);
+  void take(Arrived& message) { receiving_.take(message); }
   /// Cancel a receive: complete_cancelled follows now, later, or never (it is matched). It follows
   /// now unless the receive is matched already, or an RTR is out that names memory: then when the
   /// sender has confirmed.
-  void cancel(Communicator& comm, ReceiveOp& op) { cancellation_.cancel(comm, op); }
+  void cancel(Communicator& comm, ReceiveOp& op) { receiving_.cancel(comm, op); }
 
-  void read_done(ReceiveOp& op) { machine_.advance(op, ReceiveEvent::read_done); }
-  void read_refused(ReceiveOp& op) { machine_.advance(op, ReceiveEvent::read_refused); }
+  void read_done(ReceiveOp& op) { receiving_.advance(op, ReceiveEvent::read_done); }
+  void read_refused(ReceiveOp& op) { receiving_.advance(op, ReceiveEvent::read_refused); }
 
   // Chained completion (P1.2, P1.3; architecture.md rule 5) -----------------------------
   //
@@ -125,7 +128,7 @@ class Protocol {
   }
   void read_chained(ReceiveOp& op) {
     ++counters_.done_chained;
-    machine_.advance(op, ReceiveEvent::read_chained);
+    receiving_.advance(op, ReceiveEvent::read_chained);
   }
 
   // The network -------------------------------------------------------------------------
@@ -148,7 +151,7 @@ class Protocol {
     ReceiveOp* op = comm->find_posted(*peer, head.tag);
     if (op == nullptr) return false;
     ++peer->expected_sequence;
-    match_eager(*op, *peer, head.tag, length_bytes);
+    receiving_.match_eager(*op, *peer, head.tag, length_bytes);
     out = op;
     return true;
   }
@@ -168,7 +171,7 @@ class Protocol {
   [[nodiscard]] const Streams& streams() const noexcept { return streams_; }
   /// Requests that the other side may still name; 0 when nothing is left over.
   [[nodiscard]] std::size_t open_handles() const noexcept {
-    return sending_.open_handles() + machine_.open_handles();
+    return sending_.open_handles() + receiving_.open_handles();
   }
 
  private:
@@ -183,39 +186,24 @@ class Protocol {
     return made;
   }
 
-  [[nodiscard]] bool just_missed(const ReceiveOp& op, const Arrived& message) const noexcept;
-
-  void match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag, std::uint64_t length_bytes);
-  void match_rts(ReceiveOp& op, Arrived& rts);
-
   [[nodiscard]] const char* on_sequenced(std::span<const std::byte> whole, const void* rail);
   [[nodiscard]] const char* on_targeted(std::span<const std::byte> message, const void* rail);
   [[nodiscard]] const char* admit_again(std::vector<HeldMessages::Held> held);
   void drop_stale(std::span<const std::byte> message);
   [[nodiscard]] const char* on_forward(Peer& peer, std::span<const std::byte> message,
                                        const void* rail);
-  [[nodiscard]] const char* on_eager(Peer& peer, std::span<const std::byte> message);
-  [[nodiscard]] const char* on_rts(Peer& peer, std::span<const std::byte> message,
-                                   const void* rail);
-  [[nodiscard]] const char* on_rtr_ack(Peer& peer, std::span<const std::byte> message);
-  void on_stream_end(Peer& peer);
   void on_reverse(Peer& peer, std::span<const std::byte> message, const void* rail);
-  [[nodiscard]] const char* on_frag(std::span<const std::byte> message);
-  [[nodiscard]] const char* on_done(const DoneHeader& done);
   [[nodiscard]] const char* enter_stream(Peer& peer, std::span<const std::byte> message,
                                          const void* rail, bool forward);
 
   Config config_;
-  Host& host_;
   Counters& counters_;
   UnexpectedMessages unexpected_;  // before the communicators: their messages return to it
   Streams streams_;
   std::unique_ptr<HazardControl> hazard_;
   Outbox outbox_;
   SendSide sending_;
-  ReceiveMachine machine_;
-  Offers offers_;
-  Cancellation cancellation_;
+  ReceiveSide receiving_;
 };
 
 }  // namespace overlap::speculative
