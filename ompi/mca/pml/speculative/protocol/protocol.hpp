@@ -27,6 +27,17 @@ namespace overlap::speculative {
 /// All protocol state of a process. No step calls another one through the caller: results are in
 /// `actions()`.
 ///
+///   Protocol            communicators, admission of messages to their streams, dispatch
+///     SendSide          sends and their handles
+///       DeferredSends   those that wait a little for an RTR
+///     ReceiveSide       posting and matching
+///       Cancellation    ghosts of cancelled receives, where fragments go
+///       Offers          when RTRs go out
+///       ReceiveMachine  steps of receives and their handles
+///     Outbox            actions, places in the outgoing streams
+///
+/// Each type uses only types that stand below it: there is no way back but the results.
+///
 /// @thread  progress lock held for every call
 class Protocol {
  public:
