@@ -1,5 +1,4 @@
-// What the sources of the glue share: the process's one transport, its peers, fragments and
-// one-sided operations.
+// The process's one transport: what it owns, and the order in which it is worked on.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -32,131 +31,20 @@
 #include "protocol/turn_queue.hpp"
 #include "protocol/wire.hpp"
 
+#include "btl_ring_endpoint.hpp"
+#include "btl_ring_fault.hpp"
 #include "btl_ring_fragments.hpp"
 #include "btl_ring_frequent.hpp"
+#include "btl_ring_module.hpp"
+#include "btl_ring_pieces.hpp"
 #include "btl_ring_registration.hpp"
+#include "btl_ring_tunables.hpp"
+#include "completions.hpp"
+#include "lines.hpp"
 #include "segment.hpp"
+#include "work_id.hpp"
 
 namespace overlap::ring {
-
-#define OVERLAP_TUNABLES_FILE "opal/mca/btl/ring/tunables.def"
-#include "opal/mca/common/overlap/tunables_expand.hpp"
-
-extern Tunables tunables;
-
-using Handle = mca_btl_base_endpoint_t;
-struct Endpoint;
-
-struct Counters {
-  std::uint64_t ring_sent = 0;
-  std::uint64_t ring_received = 0;
-  std::uint64_t channel_sent = 0;
-  std::uint64_t channel_received = 0;
-  std::uint64_t ring_full = 0;
-  std::uint64_t explicit_messages = 0;
-  std::uint64_t held_messages = 0;
-  std::uint64_t rings_opened = 0;
-  std::uint64_t rings_closed = 0;
-  std::uint64_t rings_declined = 0;
-  std::uint64_t frequent_buffers = 0;
-  std::uint64_t in_place_sent = 0;
-  std::uint64_t registrations = 0;
-  std::uint64_t table_stops = 0;
-  std::uint64_t chained_sent = 0;
-  std::uint64_t put_bytes = 0;
-  std::uint64_t get_bytes = 0;
-  std::uint64_t atomics = 0;
-  std::uint64_t connections = 0;
-  std::uint64_t memory_max_bytes = 0;
-};
-[[nodiscard]] Counters& counters() noexcept;
-[[nodiscard]] std::span<const CounterRow> counter_rows();
-
-/// A put, get, atomic or chained message that waits for its connection or for room, or is under
-/// way.
-struct BulkOperation {
-  Endpoint* endpoint = nullptr;
-  fabric::WorkRequest request;
-  mca_btl_base_rdma_completion_fn_t done = nullptr;
-  void* local_address = nullptr;
-  mca_btl_base_registration_handle_t* local_handle = nullptr;
-  void* context = nullptr;
-  void* data = nullptr;
-  CachedRegistration* target =
-      nullptr;                     ///< of memory that is ours too, held while the operation lasts
-  std::int32_t send_buffer = -1;   ///< chained message: index of the buffer that it is sent from
-  std::int32_t scratch = -1;       ///< atomic without result: index of the eight bytes that take it
-  std::vector<std::byte> message;  ///< chained message that has no buffer yet
-};
-
-/// A completion queue, and how much of it is promised to queue pairs.
-struct CompletionGroup {
-  std::unique_ptr<fabric::CompletionQueue> queue;
-  CompletionRoom room;
-};
-
-/// Gives the room in its completion queue back behind a queue pair.
-struct QueuePairDeleter {
-  CompletionGroup* group = nullptr;
-  std::uint32_t entries = 0;
-
-  void operator()(fabric::QueuePair* queue_pair) const noexcept {
-    delete queue_pair;
-    group->room.give_back(entries);
-  }
-};
-using QueuePairPointer = std::unique_ptr<fabric::QueuePair, QueuePairDeleter>;
-
-/// Attempts to make one connection that have failed since it was last idle or established.
-struct ConnectTrouble {
-  std::uint32_t failures = 0;
-  std::chrono::steady_clock::time_point since;  ///< the first
-  std::chrono::steady_clock::time_point told;   ///< the user, the last time
-  std::chrono::steady_clock::time_point due;    ///< of the next attempt
-};
-
-/// One of a peer's two queue pairs, made on first use (P2.7). Large transfers have their own, so
-/// that a small message never waits behind one, nor behind a fence.
-struct Connection {
-  Connection(Endpoint& of, Purpose use, std::uint32_t entries)
-      : endpoint(of), purpose(use), account(entries) {}
-
-  Endpoint& endpoint;
-  Purpose purpose;
-  ConnectState state = ConnectState::idle;
-  std::uint32_t attempt = 0;      ///< number of our last request
-  std::uint32_t newest_seen = 0;  ///< number of the peer's newest request that has come
-  ConnectTrouble trouble;
-  std::uint32_t refusals = 0;  ///< of queue pairs, by our device, in a row
-  SendQueueAccount account;
-  std::uint64_t posted = 0;  ///< requests in all
-  QueuePairPointer queue_pair;
-  QueuePairPointer mirror;  ///< of a connection to ourselves: the other end, which only receives
-
-  /// Of `posted`, how many have ended.
-  [[nodiscard]] std::uint64_t ended() const noexcept { return posted - account.used(); }
-  [[nodiscard]] bool established() const noexcept { return state == ConnectState::established; }
-  [[nodiscard]] bool under_way() const noexcept {
-    return state == ConnectState::connecting || state == ConnectState::accepting;
-  }
-};
-
-/// The sender's half of a ring: buffers, and a work request for each that is made once (P2.1).
-struct OutgoingRing {
-  std::unique_ptr<std::byte[], void (*)(std::byte*)> memory;
-  fabric::MemoryRegion region;
-  SendRing ring;
-  std::vector<fabric::WorkRequest> requests;  // [slots]
-  std::uint64_t last_request =
-      0;  ///< when retired: Connection::posted up to which the device may read it
-};
-
-/// The receiver's half, in the node's shared memory.
-struct IncomingRing {
-  std::uint32_t area;  ///< of the segment
-  fabric::MemoryRegion region;
-  ReceiveRing ring;
-};
 
 using Sealed = SendRing::Sealed;
 using Arrival = ReceiveRing::Arrival;
@@ -167,94 +55,6 @@ struct ReceiveChunk {
   fabric::MemoryRegion region;
 };
 
-/// A message of the send/receive channel that came before its turn, still in its receive buffer.
-struct HeldMessage {
-  std::uint32_t buffer;
-  MessageHeader header;
-};
-
-/// Where a peer is reached, and the secret that it wants to see in a request.
-struct PeerAddress {
-  fabric::Address address;
-  Secret secret;
-};
-
-/// Everything that a peer has which this process talks to: made on first use.
-struct Endpoint {
-  Endpoint(Handle& peer, opal_proc_t& proc, std::uint32_t number, std::uint32_t entries)
-      : handle(peer),
-        proc(proc),
-        number(number),
-        messages(*this, Purpose::messages, entries),
-        bulk(*this, Purpose::bulk, entries) {}
-
-  Handle& handle;  ///< Open MPI's name for it
-  opal_proc_t& proc;
-  std::uint32_t number;  ///< of the handle
-  PeerAddress where;
-  Connection messages;
-  Connection bulk;
-  Stream stream;
-  std::unique_ptr<OutgoingRing> out;
-  std::deque<std::unique_ptr<OutgoingRing>>
-      retired;  ///< ended; their last writes may still be under way
-  std::unique_ptr<IncomingRing> in;
-  std::deque<Fragment*> waiting;  ///< for the connection or for room, in the order of sending
-  std::deque<BulkOperation*> bulk_waiting;
-  std::deque<HeldMessage> held;
-  bool ring_refused = false;   ///< by us: its writes need not arrive in the order a ring needs
-  bool ring_declined = false;  ///< by the peer: our half goes, another is offered after a review
-  bool decline_due = false;    ///< the peer has still to learn that we do not take its ring
-  bool said_goodbye = false;   ///< the end of its connections is no fault
-  bool parting = false;        ///< we are ending the connections ourselves
-  bool lost = false;           ///< no more use; its connections have failed
-  bool reported = false;       ///< the upper layer knows
-  bool listed = false;         ///< in Transport::busy_
-};
-
-}  // namespace overlap::ring
-
-/// A peer as Open MPI knows it. Most are never talked to: nothing else is kept of those.
-struct mca_btl_base_endpoint_t {
-  mca_btl_base_endpoint_t(opal_proc_t& proc, std::uint32_t number) noexcept
-      : proc_(&proc), number_(number) {}
-
-  [[nodiscard]] opal_proc_t* key() const noexcept { return proc_; }
-  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
-  /// @returns  nullptr before its first use
-  [[nodiscard]] overlap::ring::Endpoint* endpoint() const noexcept { return endpoint_.get(); }
-  overlap::ring::Endpoint& set_endpoint(std::unique_ptr<overlap::ring::Endpoint> made) noexcept {
-    endpoint_ = std::move(made);
-    return *endpoint_;
-  }
-
- private:
-  opal_proc_t* proc_;
-  std::uint32_t number_;
-  std::unique_ptr<overlap::ring::Endpoint> endpoint_;
-};
-static_assert(sizeof(mca_btl_base_endpoint_t) == 24);  // peer_table_test counts with that
-
-namespace overlap::ring {
-
-struct RingModule {
-  mca_btl_base_module_t base;  // first: Open MPI's view
-};
-extern RingModule ring_module;
-
-/// Bytes of a message in up to two pieces: the upper layer's header, then data.
-struct Pieces {
-  const void* first;
-  std::uint32_t first_bytes;
-  const void* second;  ///< nullptr: none
-  std::uint32_t second_bytes;
-  opal_convertor_t* convertor;  ///< not nullptr: packs second_bytes instead of `second`
-
-  [[nodiscard]] std::uint32_t bytes() const noexcept { return first_bytes + second_bytes; }
-  void copy_to(std::byte* out) const noexcept;
-};
-[[nodiscard]] Pieces pieces_of(const Fragment& fragment) noexcept;
-
 /// What two processes must have in common to reach each other.
 struct Network {
   fabric_choice fabric = fabric_choice::auto_;
@@ -262,9 +62,6 @@ struct Network {
 
   friend bool operator==(const Network&, const Network&) = default;
 };
-
-/// What a completion belongs to: the low three bits of a work request's id.
-enum class IdKind : std::uint8_t { ring_write, channel_send, in_place, bulk, receive };
 
 /// Everything this component keeps per process.
 ///
@@ -468,121 +265,5 @@ class Transport {
 };
 
 extern Transport* transport;  ///< from component init to module finalize
-
-/// Entry into the transport by any caller. With one thread, or below a PML that locks, it costs one
-/// test.
-class Guard {
- public:
-  Guard() noexcept : locked_(opal_using_threads()) {
-    if (locked_) mutex().lock();
-  }
-  ~Guard() {
-    if (locked_) mutex().unlock();
-  }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
-
- private:
-  /// Recursive: receive callbacks of the upper layer send.
-  static std::recursive_mutex& mutex() noexcept;
-  bool locked_;
-};
-
-// What goes wrong (btl_ring_fault.cpp). Each says it once, in words for users.
-void tell_lost(const Endpoint& endpoint, const std::string& why) noexcept;
-/// @param seconds  since the first attempt has failed
-void tell_connecting(const Endpoint& endpoint, const std::string& why,
-                     std::int64_t seconds) noexcept;
-void tell_registration_refused(std::size_t bytes) noexcept;
-void tell_no_room(std::size_t bytes) noexcept;
-[[noreturn]] void refuse_registration(const char* what, std::size_t bytes) noexcept;
-[[noreturn]] void refuse_message(const Endpoint& endpoint, const char* fault) noexcept;
-/// What was thrown where nobody can be told: in the catch clause.
-[[noreturn]] void refuse_to_go_on() noexcept;
-
-/// Run `body` so that nothing is thrown into C. @returns its value, or an error code of Open MPI
-template <class Body>
-int guarded(Body&& body) noexcept {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return OPAL_ERR_OUT_OF_RESOURCE;
-  } catch (...) {
-    return OPAL_ERROR;
-  }
-}
-
-[[nodiscard]] constexpr std::uint64_t make_id(IdKind kind, const void* pointer) noexcept {
-  return reinterpret_cast<std::uintptr_t>(pointer) | static_cast<std::uint64_t>(kind);
-}
-[[nodiscard]] constexpr std::uint64_t make_id(IdKind kind, std::uint32_t index) noexcept {
-  return std::uint64_t{index} << 3U | static_cast<std::uint64_t>(kind);
-}
-[[nodiscard]] constexpr IdKind kind_of_id(std::uint64_t id) noexcept {
-  return static_cast<IdKind>(id & 7U);
-}
-template <class Object>
-[[nodiscard]] Object& object_of_id(std::uint64_t id) noexcept {
-  return *reinterpret_cast<Object*>(id & ~std::uint64_t{7});
-}
-[[nodiscard]] constexpr std::uint32_t index_of_id(std::uint64_t id) noexcept {
-  return static_cast<std::uint32_t>(id >> 3U);
-}
-
-/// Whole cache lines, zeroed; for memory that a device writes or reads.
-[[nodiscard]] std::unique_ptr<std::byte[], void (*)(std::byte*)> allocate_lines(std::size_t bytes);
-
-// Functions of the module table (btl_ring_module.cpp, btl_ring_rdma.cpp).
-void fill_module(mca_btl_base_module_t& table, Transport& made);
-int add_procs(mca_btl_base_module_t* btl, std::size_t count, opal_proc_t** procs,
-              Handle** endpoints, opal_bitmap_t* reachable) noexcept;
-int del_procs(mca_btl_base_module_t* btl, std::size_t count, opal_proc_t** procs,
-              Handle** endpoints) noexcept;
-int finalize(mca_btl_base_module_t* btl) noexcept;
-mca_btl_base_descriptor_t* alloc(mca_btl_base_module_t* btl, Handle* endpoint, std::uint8_t order,
-                                 std::size_t size, std::uint32_t flags) noexcept;
-int free_descriptor(mca_btl_base_module_t* btl, mca_btl_base_descriptor_t* descriptor) noexcept;
-mca_btl_base_descriptor_t* prepare_src(mca_btl_base_module_t* btl, Handle* endpoint,
-                                       opal_convertor_t* convertor, std::uint8_t order,
-                                       std::size_t reserve, std::size_t* size,
-                                       std::uint32_t flags) noexcept;
-int send(mca_btl_base_module_t* btl, Handle* endpoint, mca_btl_base_descriptor_t* descriptor,
-         mca_btl_base_tag_t tag) noexcept;
-int sendi(mca_btl_base_module_t* btl, Handle* endpoint, opal_convertor_t* convertor, void* header,
-          std::size_t header_size, std::size_t payload_size, std::uint8_t order,
-          std::uint32_t flags, mca_btl_base_tag_t tag,
-          mca_btl_base_descriptor_t** descriptor) noexcept;
-int put(mca_btl_base_module_t* btl, Handle* endpoint, void* local_address,
-        std::uint64_t remote_address, mca_btl_base_registration_handle_t* local_handle,
-        mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int flags, int order,
-        mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept;
-int get(mca_btl_base_module_t* btl, Handle* endpoint, void* local_address,
-        std::uint64_t remote_address, mca_btl_base_registration_handle_t* local_handle,
-        mca_btl_base_registration_handle_t* remote_handle, std::size_t size, int flags, int order,
-        mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept;
-int atomic_op(mca_btl_base_module_t* btl, Handle* endpoint, std::uint64_t remote_address,
-              mca_btl_base_registration_handle_t* remote_handle, mca_btl_base_atomic_op_t op,
-              std::uint64_t operand, int flags, int order, mca_btl_base_rdma_completion_fn_t done,
-              void* context, void* data) noexcept;
-int atomic_fetch(mca_btl_base_module_t* btl, Handle* endpoint, void* local_address,
-                 std::uint64_t remote_address, mca_btl_base_registration_handle_t* local_handle,
-                 mca_btl_base_registration_handle_t* remote_handle, mca_btl_base_atomic_op_t op,
-                 std::uint64_t operand, int flags, int order,
-                 mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept;
-int atomic_compare_swap(mca_btl_base_module_t* btl, Handle* endpoint, void* local_address,
-                        std::uint64_t remote_address,
-                        mca_btl_base_registration_handle_t* local_handle,
-                        mca_btl_base_registration_handle_t* remote_handle, std::uint64_t compare,
-                        std::uint64_t value, int flags, int order,
-                        mca_btl_base_rdma_completion_fn_t done, void* context, void* data) noexcept;
-mca_btl_base_registration_handle_t* register_memory(mca_btl_base_module_t* btl, Handle* endpoint,
-                                                    void* base, std::size_t size,
-                                                    std::uint32_t flags) noexcept;
-int deregister_memory(mca_btl_base_module_t* btl,
-                      mca_btl_base_registration_handle_t* handle) noexcept;
-int progress() noexcept;
-int send_behind(mca_btl_base_module_t* btl, Handle* endpoint, std::uint8_t tag, const void* bytes,
-                std::size_t length, Behind behind) noexcept;
-inline constexpr std::size_t chained_max_bytes = 256;
 
 }  // namespace overlap::ring

@@ -48,15 +48,6 @@ PollOrder order() noexcept {
 
 }  // namespace
 
-std::unique_ptr<std::byte[], void (*)(std::byte*)> allocate_lines(std::size_t bytes) {
-  constexpr std::size_t page_bytes = 4096;
-  auto* memory = static_cast<std::byte*>(
-      std::aligned_alloc(page_bytes, (bytes + page_bytes - 1) / page_bytes * page_bytes));
-  if (memory == nullptr) throw std::bad_alloc();
-  std::memset(memory, 0, bytes);
-  return {memory, [](std::byte* p) { std::free(p); }};
-}
-
 Transport::Transport(std::unique_ptr<fabric::Device> device, const Network& network)
     : device_(std::move(device)),
       network_(network),

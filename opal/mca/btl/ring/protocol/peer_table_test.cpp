@@ -13,7 +13,7 @@ using namespace overlap::ring;
 
 namespace {
 
-/// As large as the endpoint that btl/ring hands to Open MPI (btl_ring.hpp asserts that).
+/// As large as the endpoint that btl/ring hands to Open MPI (btl_ring_endpoint.hpp asserts that).
 class Peer {
  public:
   Peer(const char* key, std::uint32_t number) : key_(key), number_(number) {}
