@@ -17,12 +17,10 @@
 #include "opal/mca/common/overlap/counters.hpp"
 #include "opal/mca/common/overlap/tunables.hpp"
 
-#include "protocol/completion_room.hpp"
 #include "protocol/connect.hpp"
 #include "protocol/introduction.hpp"
 #include "protocol/peer_table.hpp"
 #include "protocol/polling_set.hpp"
-#include "protocol/receive_pool.hpp"
 #include "protocol/receive_ring.hpp"
 #include "protocol/ring_policy.hpp"
 #include "protocol/send_queue.hpp"
@@ -39,8 +37,11 @@
 #include "btl_ring_pieces.hpp"
 #include "btl_ring_registration.hpp"
 #include "btl_ring_tunables.hpp"
+#include "buffer_pool.hpp"
 #include "completions.hpp"
 #include "lines.hpp"
+#include "receive_buffers.hpp"
+#include "registered_memory.hpp"
 #include "segment.hpp"
 #include "work_id.hpp"
 
@@ -48,12 +49,6 @@ namespace overlap::ring {
 
 using Sealed = SendRing::Sealed;
 using Arrival = ReceiveRing::Arrival;
-
-/// Receive buffers of the channel that were added together, and so registered.
-struct ReceiveChunk {
-  std::uint32_t end;  ///< index behind the last one
-  fabric::MemoryRegion region;
-};
 
 /// What two processes must have in common to reach each other.
 struct Network {
@@ -128,9 +123,9 @@ class Transport {
   void bulk_completed(BulkOperation& operation, const fabric::Completion& completion);
   void flush_bulk(Endpoint& endpoint);
   void fail_bulk(Endpoint& endpoint) noexcept;
-  [[nodiscard]] RegistrationCache& registrations() noexcept { return *registrations_; }
+  [[nodiscard]] RegistrationCache& registrations() noexcept { return registrations_; }
 
-  [[nodiscard]] FrequentBuffers& frequent() noexcept { return *frequent_; }
+  [[nodiscard]] FrequentBuffers& frequent() noexcept { return frequent_; }
 
   [[nodiscard]] fabric::Device& device() noexcept { return *device_; }
   [[nodiscard]] const fabric::Capabilities& capabilities() const noexcept {
@@ -145,7 +140,6 @@ class Transport {
   void set_error_callback(mca_btl_base_module_error_cb_fn_t callback) noexcept {
     error_callback_ = callback;
   }
-  void count_memory(std::int64_t bytes) noexcept;
 
  private:
   [[nodiscard]] std::optional<PeerAddress> find_address(opal_proc_t& proc) const;
@@ -161,7 +155,6 @@ class Transport {
            const std::string& why);
   void made(Connection& connection);
   [[nodiscard]] QueuePairPointer make_queue_pair(Connection& connection);
-  [[nodiscard]] CompletionGroup& take_completion_room();
   [[nodiscard]] bool try_open_queue_pair(Connection& connection, std::uint64_t request);
   void drop_queue_pairs(Connection& connection) noexcept;
   void ask_for(Connection& connection);
@@ -179,15 +172,10 @@ class Transport {
   [[nodiscard]] bool can_send(const Endpoint& endpoint) const noexcept {
     return endpoint.messages.established() && !endpoint.lost;
   }
-  [[nodiscard]] std::byte* send_buffer(std::uint32_t index) noexcept {
-    return send_memory_.get() + std::size_t{index} * channel_bytes_;
-  }
-  [[nodiscard]] bool make_send_buffers();
   void post(Connection& connection, const fabric::WorkRequest& request);
   // receiving
   int poll_rings();
   int poll_completions();
-  [[nodiscard]] std::size_t fill_batch() noexcept;
   void on_completion(const fabric::Completion& completion);
   void on_failure(const fabric::Completion& completion);
   void on_channel_message(Endpoint& endpoint, std::uint32_t buffer, std::uint32_t bytes);
@@ -195,16 +183,6 @@ class Transport {
   void deliver(Endpoint& endpoint, const MessageHeader& header, const std::byte* payload);
   int take_from_ring(Endpoint& endpoint);
   void take_held(Endpoint& endpoint);
-  void repost(std::uint32_t buffer);
-  void grow_receive_buffers();
-  [[nodiscard]] bool try_add_receive_buffers(std::uint32_t count);
-  [[nodiscard]] std::uint32_t receive_buffers_max() const noexcept {
-    // A completion queue reserves an entry for each, beside those of one queue pair's requests.
-    const std::uint32_t entries = capabilities().completion_queue_max;
-    const std::uint32_t room = entries > tunables.send_queue ? entries - tunables.send_queue : 1;
-    return std::min({std::max(tunables.receive_buffers, tunables.receive_buffers_max),
-                     std::max(capabilities().receive_queue_max, tunables.receive_buffers), room});
-  }
   int serve_busy();
   int serve_done();
   void serve(Endpoint& endpoint);
@@ -215,19 +193,21 @@ class Transport {
   void decline(Endpoint& endpoint);
   // one-sided
   [[nodiscard]] bool try_post_bulk(BulkOperation& operation);
-  void make_scratch();
 
   std::unique_ptr<fabric::Device> device_;
   Network network_;
   Secret secret_;
-  std::vector<std::unique_ptr<CompletionGroup>> completions_;
-  std::size_t next_completions_ = 0;  ///< index of the one that is polled first
-  std::unique_ptr<fabric::ReceiveQueue> receives_;
-  std::unique_ptr<Segment> segment_;
-  std::unique_ptr<RegistrationCache> registrations_;
-  std::unique_ptr<FrequentBuffers> frequent_;
   std::uint32_t slot_bytes_;
   std::uint32_t channel_bytes_;
+  // What uses another one stands behind it, and goes before it.
+  RegisteredMemory memory_;
+  std::unique_ptr<Segment> segment_;
+  Completions completions_;
+  ReceiveBuffers receives_;
+  BufferPool send_buffers_;  // [channel_bytes]
+  BufferPool scratch_;       // results of atomics that nobody wants
+  RegistrationCache registrations_;
+  FrequentBuffers frequent_;
   mca_btl_base_module_error_cb_fn_t error_callback_ = nullptr;
   bool finalizing_ = false;
 
@@ -238,30 +218,15 @@ class Transport {
   TurnQueue<Endpoint*> busy_;             // something waits: fragments, operations, control
   std::uint32_t connecting_ = 0;          // connections under way: look for events often
   std::vector<Connection*> backing_off_;  // attempts that are due some time
-  std::array<fabric::Completion, 16> batch_;  // taken from the completion queue
-  std::size_t batch_next_ = 0;
-  std::size_t batch_count_ = 0;
-  std::uint32_t looks_ = 0;  ///< calls of progress(), wraps
+  std::uint32_t looks_ = 0;               ///< calls of progress(), wraps
   std::uint32_t calls_to_events_ = 0;
   std::chrono::steady_clock::time_point last_events_;
-
-  std::unique_ptr<std::byte[], void (*)(std::byte*)>
-      send_memory_;  // [send_buffers][channel_bytes_]
-  fabric::MemoryRegion send_region_;
-  std::vector<std::uint32_t> free_send_buffers_;
-  ReceivePool receive_pool_;
-  std::vector<ReceiveChunk> receive_chunks_;  // in the order of their buffers
-  std::unique_ptr<std::byte[], void (*)(std::byte*)>
-      scratch_;  // results of atomics that nobody wants
-  fabric::MemoryRegion scratch_region_;
-  std::vector<std::uint32_t> free_scratch_;
 
   FragmentPool fragments_;
   TurnQueue<Fragment*> done_;  // sent, callback due
 
   PollingSet polling_;
   std::uint32_t outgoing_rings_ = 0;
-  std::int64_t memory_bytes_ = 0;
 };
 
 extern Transport* transport;  ///< from component init to module finalize

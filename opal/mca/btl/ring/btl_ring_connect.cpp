@@ -42,8 +42,7 @@ void Transport::connection_step(Connection& connection, ConnectEvent event, std:
       {.mine_is_smaller = mine_is_smaller(connection.endpoint), .needed = needed(connection)});
   if (!step.legal) return;
   if (connection.under_way()) --connecting_;
-  if (connection.established() && step.next != ConnectState::established)
-    receive_pool_.disconnected();
+  if (connection.established() && step.next != ConnectState::established) receives_.disconnected();
   connection.state = step.next;
   if (connection.under_way()) ++connecting_;
   if (step.next == ConnectState::idle) connection.trouble = {};
@@ -117,38 +116,14 @@ void Transport::retry_due(Clock::time_point now) {
   }
 }
 
-/// A completion queue with room for one queue pair more, which is taken.
-CompletionGroup& Transport::take_completion_room() {
-  for (const auto& group : completions_) {
-    if (group->room.try_take(tunables.send_queue)) return *group;
-  }
-  const std::uint32_t entries =
-      completion_entries(static_cast<std::uint32_t>(completions_.size()), tunables.send_queue,
-                         receive_buffers_max(), capabilities().completion_queue_max);
-  completions_.push_back(std::make_unique<CompletionGroup>(CompletionGroup{
-      device_->make_completion_queue(entries), CompletionRoom(entries, receive_buffers_max())}));
-  static_cast<void>(completions_.back()->room.try_take(tunables.send_queue));
-  return *completions_.back();
-}
-
 QueuePairPointer Transport::make_queue_pair(Connection& connection) {
-  grow_receive_buffers();
-  CompletionGroup& group = take_completion_room();
-  std::unique_ptr<fabric::QueuePair> made;
-  try {
-    // Rings are written to; what is read or counted in belongs to large transfers.
-    made = device_->make_queue_pair({.completions = group.queue.get(),
-                                     .receives = receives_.get(),
-                                     .send_queue_entries = tunables.send_queue,
-                                     .remote_rights = connection.purpose == Purpose::messages
-                                                          ? fabric::access::remote_write
-                                                          : fabric::access::any});
-  } catch (...) {
-    group.room.give_back(tunables.send_queue);
-    throw;
-  }
+  receives_.grow();
+  // Rings are written to; what is read or counted in belongs to large transfers.
+  QueuePairPointer made = completions_.make_queue_pair(
+      receives_.queue(),
+      connection.purpose == Purpose::messages ? fabric::access::remote_write : fabric::access::any);
   by_queue_pair_[made->number()] = &connection;
-  return {made.release(), {&group, tunables.send_queue}};
+  return made;
 }
 
 /// Adapters run out of queue pairs and have some again: a refusal is a failed attempt like others,
@@ -197,8 +172,8 @@ void Transport::accept_own(Connection& connection, std::uint64_t request) {
 
 void Transport::made(Connection& connection) {
   ++counters().connections;
-  receive_pool_.connected();
-  grow_receive_buffers();
+  receives_.connected();
+  receives_.grow();
   connection.trouble = {};
   if (tunables.verbose >= 1) {
     opal_output(0, "btl/ring: connected to %s for %s",
@@ -251,7 +226,7 @@ void Transport::take_last_messages(Endpoint& endpoint) {
   // Bounded, for others go on sending: a queue's worth of completions, as often as the ring had
   // some.
   do {
-    for (std::uint32_t left = receive_buffers_max(); left > 0 && poll_completions() > 0; --left) {}
+    for (std::uint32_t left = receives_.max(); left > 0 && poll_completions() > 0; --left) {}
   } while (take_from_ring(endpoint) > 0);
 }
 

@@ -46,48 +46,72 @@ PollOrder order() noexcept {
   return PollOrder::sequential;
 }
 
-}  // namespace
-
-Transport::Transport(std::unique_ptr<fabric::Device> device, const Network& network)
-    : device_(std::move(device)),
-      network_(network),
-      secret_(make_secret()),
-      slot_bytes_(round_to_lines(tunables.slot_bytes)),
-      channel_bytes_(round_to_lines(tunables.channel_bytes)),
-      send_memory_(nullptr, [](std::byte*) {}),
-      receive_pool_(tunables.receive_buffers, receive_buffers_max()),
-      scratch_(nullptr, [](std::byte*) {}),
-      fragments_(slot_payload_bytes(), channel_payload_bytes()),
-      polling_(tunables.polling_set, policy(), order(), tunables.polling_review) {
-  if (!capabilities().receive_not_ready) {
-    throw std::runtime_error(capabilities().name +
+std::unique_ptr<fabric::Device> checked(std::unique_ptr<fabric::Device> device) {
+  const fabric::Capabilities& able = device->capabilities();
+  if (!able.receive_not_ready) {
+    throw std::runtime_error(able.name +
                              " is iWARP, which breaks a connection when a message finds no receive "
                              "buffer; choose an InfiniBand or RoCE port (btl_ring_device)");
   }
-  if (!capabilities().fork_safe && tunables.verbose >= 1) {
+  if (!able.fork_safe && tunables.verbose >= 1) {
     opal_output(0,
                 "btl/ring: memory was registered before this component was opened: a process that "
                 "forks may read old bytes where it receives (set RDMAV_FORK_SAFE=1)");
   }
-  remove_stale_segments();
-  segment_ = std::make_unique<Segment>(SegmentShape{tunables.polling_set + 1, tunables.ring_slots,
-                                                    slot_bytes_, tunables.receive_buffers,
-                                                    channel_bytes_, receive_buffers_max()});
-  remove_at_end(segment_->path());
-  receives_ = device_->make_receive_queue(receive_buffers_max());
-  registrations_ = std::make_unique<RegistrationCache>(*device_);
-  frequent_ = std::make_unique<FrequentBuffers>(*device_, *registrations_);
+  return device;
 }
+
+/// A completion queue reserves an entry for each, beside those of one queue pair's requests.
+std::uint32_t receive_buffers_max(const fabric::Capabilities& able) noexcept {
+  const std::uint32_t entries = able.completion_queue_max;
+  const std::uint32_t room = entries > tunables.send_queue ? entries - tunables.send_queue : 1;
+  return std::min({std::max(tunables.receive_buffers, tunables.receive_buffers_max),
+                   std::max(able.receive_queue_max, tunables.receive_buffers), room});
+}
+
+std::unique_ptr<Segment> make_segment(const SegmentShape& shape) {
+  remove_stale_segments();
+  auto segment = std::make_unique<Segment>(shape);
+  remove_at_end(segment->path());
+  return segment;
+}
+
+}  // namespace
+
+Transport::Transport(std::unique_ptr<fabric::Device> device, const Network& network)
+    : device_(checked(std::move(device))),
+      network_(network),
+      secret_(make_secret()),
+      slot_bytes_(round_to_lines(tunables.slot_bytes)),
+      channel_bytes_(round_to_lines(tunables.channel_bytes)),
+      memory_(*device_, counters().memory_max_bytes, refuse_registration),
+      segment_(make_segment({.rings = tunables.polling_set + 1,
+                             .ring_slots = tunables.ring_slots,
+                             .slot_bytes = slot_bytes_,
+                             .buffers = tunables.receive_buffers,
+                             .buffer_bytes = channel_bytes_,
+                             .buffers_max = receive_buffers_max(capabilities())})),
+      completions_(*device_, tunables.send_queue, receive_buffers_max(capabilities())),
+      receives_(*device_, memory_, *segment_,
+                {.first = tunables.receive_buffers,
+                 .max = receive_buffers_max(capabilities()),
+                 .buffer_bytes = channel_bytes_}),
+      send_buffers_(memory_, {.buffers = tunables.send_buffers,
+                              .buffer_bytes = channel_bytes_,
+                              .rights = 0,
+                              .what = "the buffers of the send/receive channel"}),
+      scratch_(memory_, {.buffers = 64,
+                         .buffer_bytes = 8,
+                         .rights = fabric::access::local_write,
+                         .what = "the results of atomic operations"}),
+      registrations_(*device_),
+      frequent_(*device_, registrations_),
+      fragments_(slot_payload_bytes(), channel_payload_bytes()),
+      polling_(tunables.polling_set, policy(), order(), tunables.polling_review) {}
 
 Transport::~Transport() {
   finalizing_ = true;
   drop(std::vector(peers_.all().begin(), peers_.all().end()));
-  registrations_.reset();
-  for (ReceiveChunk& chunk : receive_chunks_) device_->deregister_memory(chunk.region);
-  device_->deregister_memory(send_region_);
-  device_->deregister_memory(scratch_region_);
-  receives_.reset();
-  completions_.clear();
 }
 
 std::vector<std::byte> Transport::address_bytes() const {
@@ -146,12 +170,13 @@ void Transport::release_endpoint(Endpoint& endpoint) noexcept {
   end_outgoing(endpoint);
   fail_bulk(endpoint);
   for (Fragment* fragment : std::exchange(endpoint.waiting, {})) finish(*fragment, OPAL_ERROR);
-  for (const HeldMessage& message : std::exchange(endpoint.held, {})) repost(message.buffer);
+  for (const HeldMessage& message : std::exchange(endpoint.held, {}))
+    receives_.repost(message.buffer);
   for (Connection* connection : {&endpoint.messages, &endpoint.bulk}) {
     drop_queue_pairs(*connection);
     std::erase(backing_off_, connection);
     if (connection->under_way()) --connecting_;
-    if (connection->established()) receive_pool_.disconnected();
+    if (connection->established()) receives_.disconnected();
     connection->state = ConnectState::failed;
   }
   forget_retired(endpoint, true);
@@ -180,12 +205,6 @@ void Transport::drop(std::span<Handle* const> peers) noexcept {
     });
     peers_.erase(*peer);
   }
-}
-
-void Transport::count_memory(std::int64_t bytes) noexcept {
-  memory_bytes_ += bytes;
-  counters().memory_max_bytes =
-      std::max(counters().memory_max_bytes, static_cast<std::uint64_t>(memory_bytes_));
 }
 
 }  // namespace overlap::ring

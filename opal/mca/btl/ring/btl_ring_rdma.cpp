@@ -5,8 +5,6 @@
 namespace overlap::ring {
 namespace {
 
-constexpr std::uint32_t scratch_entries = 64;
-
 BulkOperation* make_operation(Endpoint* endpoint, fabric::Opcode opcode,
                               std::uint64_t remote_address,
                               const mca_btl_base_registration_handle_t* remote_handle,
@@ -45,7 +43,7 @@ constexpr bool is_word(std::uint64_t remote_address, int flags) noexcept {
 int Transport::start(BulkOperation* operation) {
   Endpoint& endpoint = *operation->endpoint;
   if (endpoint.lost) {
-    if (operation->target != nullptr) registrations_->release(*operation->target);
+    if (operation->target != nullptr) registrations_.release(*operation->target);
     delete operation;
     // Callers repeat atomics without looking for events, which say that the peer is lost.
     if (!endpoint.reported) poll_events();
@@ -73,45 +71,32 @@ bool Transport::try_post_bulk(BulkOperation& operation) {
       operation.request.gather[0] = {operation.message.data(), static_cast<std::uint32_t>(bytes),
                                      0};
     } else {
-      if (free_send_buffers_.empty() && !make_send_buffers()) return false;
-      operation.send_buffer = static_cast<std::int32_t>(free_send_buffers_.back());
-      free_send_buffers_.pop_back();
-      std::byte* const buffer = send_buffer(static_cast<std::uint32_t>(operation.send_buffer));
+      const auto index = send_buffers_.try_take();
+      if (!index) return false;
+      operation.send_buffer = static_cast<std::int32_t>(*index);
+      std::byte* const buffer = send_buffers_.at(*index);
       std::memcpy(buffer, operation.message.data(), bytes);
       operation.request.gather[0] = {buffer, static_cast<std::uint32_t>(bytes),
-                                     send_region_.local_key};
+                                     send_buffers_.local_key()};
     }
   } else if (operation.local_address == nullptr && operation.done != nullptr) {
-    if (scratch_ == nullptr) make_scratch();
-    if (free_scratch_.empty()) return false;
-    operation.scratch = static_cast<std::int32_t>(free_scratch_.back());
-    free_scratch_.pop_back();
-    operation.request.gather[0] = {scratch_.get() + operation.scratch * 8, 8,
-                                   scratch_region_.local_key};
+    const auto index = scratch_.try_take();
+    if (!index) return false;
+    operation.scratch = static_cast<std::int32_t>(*index);
+    operation.request.gather[0] = {scratch_.at(*index), 8, scratch_.local_key()};
   }
   operation.request.id = make_id(IdKind::bulk, &operation);
   post(connection, operation.request);
   return true;
 }
 
-void Transport::make_scratch() {
-  scratch_ = allocate_lines(std::size_t{scratch_entries} * 8);
-  if (device_->register_memory(scratch_.get(), std::size_t{scratch_entries} * 8,
-                               fabric::access::local_write, {},
-                               scratch_region_) != fabric::Status::done) {
-    refuse_registration("the results of atomic operations", std::size_t{scratch_entries} * 8);
-  }
-  for (std::uint32_t i = 0; i < scratch_entries; ++i) free_scratch_.push_back(i);
-}
-
 void Transport::bulk_completed(BulkOperation& operation, const fabric::Completion& completion) {
   const bool ok = completion.status == fabric::CompletionStatus::success;
   if (operation.send_buffer >= 0)
-    free_send_buffers_.push_back(static_cast<std::uint32_t>(operation.send_buffer));
-  if (operation.scratch >= 0)
-    free_scratch_.push_back(static_cast<std::uint32_t>(operation.scratch));
+    send_buffers_.give_back(static_cast<std::uint32_t>(operation.send_buffer));
+  if (operation.scratch >= 0) scratch_.give_back(static_cast<std::uint32_t>(operation.scratch));
   const std::unique_ptr<BulkOperation> owner(&operation);
-  if (operation.target != nullptr) registrations_->release(*operation.target);
+  if (operation.target != nullptr) registrations_.release(*operation.target);
   if (operation.done == nullptr || finalizing_) return;
   operation.done(&ring_module.base, &operation.endpoint->handle, operation.local_address,
                  operation.local_handle, operation.context, operation.data,

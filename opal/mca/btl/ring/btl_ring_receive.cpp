@@ -78,14 +78,14 @@ void Transport::take_held(Endpoint& endpoint) {
     const HeldMessage message = endpoint.held.front();
     endpoint.held.pop_front();
     accept_message(endpoint, message.header, Channel::send_receive);
-    deliver(endpoint, message.header, segment_->buffer(message.buffer) + sizeof(MessageHeader));
-    repost(message.buffer);
+    deliver(endpoint, message.header, receives_.at(message.buffer) + sizeof(MessageHeader));
+    receives_.repost(message.buffer);
   }
 }
 
 void Transport::on_channel_message(Endpoint& endpoint, std::uint32_t buffer, std::uint32_t bytes) {
   MessageHeader header;
-  std::byte* const memory = segment_->buffer(buffer);
+  std::byte* const memory = receives_.at(buffer);
   std::memcpy(&header, memory, sizeof header);
   if (bytes < sizeof header || bytes != sizeof header + header.size_bytes)
     refuse_message(endpoint, "its length is not what its header says");
@@ -101,55 +101,9 @@ void Transport::on_channel_message(Endpoint& endpoint, std::uint32_t buffer, std
   }
   accept_message(endpoint, header, Channel::send_receive);
   deliver(endpoint, header, memory + sizeof header);
-  repost(buffer);
+  receives_.repost(buffer);
   if (!endpoint.held.empty()) take_held(endpoint);
   note_traffic(endpoint, Channel::send_receive);
-}
-
-void Transport::repost(std::uint32_t buffer) {
-  std::byte* const memory = segment_->buffer(buffer);
-  std::memset(memory, 0, sizeof(MessageHeader));  // empty, for those who look at the segment
-  const auto chunk = std::find_if(receive_chunks_.begin(), receive_chunks_.end(),
-                                  [buffer](const ReceiveChunk& each) { return buffer < each.end; });
-  const fabric::Status status = receives_->post(make_id(IdKind::receive, buffer), memory,
-                                                channel_bytes_, chunk->region.local_key);
-  // A broken device has reported that; its buffers are of no more use.
-  if (status != fabric::Status::done && status != fabric::Status::broken)
-    refuse_registration("a receive buffer", channel_bytes_);
-}
-
-/// As many as the pool wants; the first ones have to be.
-void Transport::grow_receive_buffers() {
-  const std::uint32_t wanted = receive_pool_.wanted();
-  if (wanted == 0) [[likely]]
-    return;
-  if (try_add_receive_buffers(wanted)) {
-    receive_pool_.grown(wanted);
-  } else if (receive_pool_.size() > 0) {
-    receive_pool_.stop();
-  } else {
-    refuse_registration("the receive buffers of the send/receive channel",
-                        std::size_t{wanted} * channel_bytes_);
-  }
-}
-
-bool Transport::try_add_receive_buffers(std::uint32_t count) {
-  const std::uint32_t first = receive_pool_.size();
-  const std::uint32_t end = first + count;
-  if (end > segment_->buffers() && !segment_->try_add_buffers(end - segment_->buffers()))
-    return false;
-  const std::size_t bytes = std::size_t{count} * channel_bytes_;
-  std::byte* const memory = segment_->buffer(first);
-  receive_chunks_.push_back({end, {}});
-  if (device_->register_memory(memory, bytes, fabric::access::local_write,
-                               segment_->backing(memory),
-                               receive_chunks_.back().region) != fabric::Status::done) {
-    receive_chunks_.pop_back();
-    return false;
-  }
-  count_memory(static_cast<std::int64_t>(bytes));
-  for (std::uint32_t i = first; i < end; ++i) repost(i);
-  return true;
 }
 
 void Transport::on_completion(const fabric::Completion& completion) {
@@ -159,9 +113,9 @@ void Transport::on_completion(const fabric::Completion& completion) {
   }
   const auto found = by_queue_pair_.find(completion.queue_pair_number);
   if (kind_of_id(completion.id) == IdKind::receive) {
-    receive_pool_.taken();
+    receives_.taken();
     if (found == by_queue_pair_.end()) {
-      repost(index_of_id(completion.id));  // of a connection that has ended
+      receives_.repost(index_of_id(completion.id));  // of a connection that has ended
     } else {
       on_channel_message(found->second->endpoint, index_of_id(completion.id), completion.bytes);
     }
@@ -176,13 +130,13 @@ void Transport::on_completion(const fabric::Completion& completion) {
   switch (kind_of_id(completion.id)) {
     case IdKind::ring_write:
     case IdKind::receive: break;
-    case IdKind::channel_send: free_send_buffers_.push_back(index_of_id(completion.id)); break;
+    case IdKind::channel_send: send_buffers_.give_back(index_of_id(completion.id)); break;
     case IdKind::in_place: {
       auto& fragment = object_of_id<Fragment>(completion.id);
       const auto away = std::chrono::steady_clock::now() - fragment.lent_at;
-      frequent_->note_returned(static_cast<std::uint32_t>(fragment.segments[1].seg_len),
-                               looks_ - fragment.lent_look,
-                               static_cast<std::uint64_t>(std::chrono::nanoseconds(away).count()));
+      frequent_.note_returned(static_cast<std::uint32_t>(fragment.segments[1].seg_len),
+                              looks_ - fragment.lent_look,
+                              static_cast<std::uint64_t>(std::chrono::nanoseconds(away).count()));
       finish(fragment, OPAL_SUCCESS);
       break;
     }
@@ -207,8 +161,8 @@ void Transport::on_failure(const fabric::Completion& completion) {
   }
   switch (kind_of_id(completion.id)) {
     case IdKind::ring_write: return;
-    case IdKind::receive: repost(index_of_id(completion.id)); return;
-    case IdKind::channel_send: free_send_buffers_.push_back(index_of_id(completion.id)); return;
+    case IdKind::receive: receives_.repost(index_of_id(completion.id)); return;
+    case IdKind::channel_send: send_buffers_.give_back(index_of_id(completion.id)); return;
     case IdKind::in_place: finish(object_of_id<Fragment>(completion.id), OPAL_ERROR); return;
     case IdKind::bulk:
       bulk_completed(object_of_id<BulkOperation>(completion.id), completion);
@@ -227,27 +181,11 @@ int Transport::poll_rings() {
   return static_cast<int>(taken);
 }
 
-/// Take completions from the queues in turn.
-std::size_t Transport::fill_batch() noexcept {
-  for (std::size_t tries = completions_.size(); tries > 0; --tries) {
-    CompletionGroup& group = *completions_[next_completions_];
-    if (++next_completions_ >= completions_.size()) next_completions_ = 0;
-    if (const std::size_t count = group.queue->poll(batch_); count > 0) return count;
-  }
-  receive_pool_.drained();
-  return 0;
-}
-
-/// What handling one completion calls may end up here again: it goes on with the same batch, so
-/// that nothing is overtaken by an event that came after it.
 int Transport::poll_completions() {
-  if (batch_next_ == batch_count_) {
-    batch_next_ = 0;
-    batch_count_ = fill_batch();
-  }
+  if (!completions_.try_fill()) receives_.drained();
   int count = 0;
-  while (batch_next_ != batch_count_) {
-    const fabric::Completion completion = batch_[batch_next_++];
+  fabric::Completion completion;
+  while (completions_.try_next(completion)) {
     ++count;
     on_completion(completion);
   }
@@ -286,7 +224,7 @@ int Transport::progress() {
   int count = poll_rings();
   if (const int completed = poll_completions(); completed > 0) {
     count += completed;
-    grow_receive_buffers();
+    receives_.grow();
   }
   if (!busy_.empty() || !done_.empty()) [[unlikely]]
     count += serve_busy();

@@ -53,27 +53,26 @@ bool Transport::open_incoming(Endpoint& endpoint) {
     tell_no_room(bytes);
     return false;  // no fault: the channel takes everything
   }
-  fabric::MemoryRegion region;
-  if (device_->register_memory(memory, bytes,
-                               fabric::access::local_write | fabric::access::remote_write,
-                               segment_->backing(memory), region) != fabric::Status::done) {
+  const auto region =
+      memory_.try_add(memory, bytes, fabric::access::local_write | fabric::access::remote_write,
+                      segment_->backing(memory));
+  if (!region) {
     segment_->close(area);
     return false;  // the same
   }
   const ControlBody body{.kind = control_kind::ring_open,
                          .slots = tunables.ring_slots,
                          .slot_bytes = slot_bytes_,
-                         .remote_key = region.remote_key,
+                         .remote_key = region->remote_key,
                          .address = reinterpret_cast<std::uintptr_t>(memory)};
   endpoint.in = std::make_unique<IncomingRing>(
-      IncomingRing{area, region, ReceiveRing(memory, tunables.ring_slots, slot_bytes_)});
+      IncomingRing{area, *region, ReceiveRing(memory, tunables.ring_slots, slot_bytes_)});
   if (!try_send_control(endpoint, body)) {  // no room now
-    device_->deregister_memory(endpoint.in->region);
+    memory_.remove(endpoint.in->region);
     endpoint.in.reset();
     segment_->close(area);
     return false;
   }
-  count_memory(static_cast<std::int64_t>(bytes));
   endpoint.stream.ring_opened(&endpoint.in->ring);
   endpoint.in->ring.publish_head(&segment_->area(area).head);
   segment_->open(area, endpoint.number);
@@ -92,44 +91,42 @@ void Transport::end_incoming(Endpoint& endpoint) noexcept {
 
 void Transport::close_incoming(Endpoint& endpoint) noexcept {
   const std::uint32_t area = endpoint.in->area;
-  device_->deregister_memory(endpoint.in->region);
+  memory_.remove(endpoint.in->region);
   polling_.removed(endpoint.number);
   if (std::exchange(endpoint.ring_declined, false)) polling_.declined(endpoint.number);
   endpoint.in.reset();
   segment_->close(area);
-  count_memory(-static_cast<std::int64_t>(std::size_t{tunables.ring_slots} * slot_bytes_));
   ++counters().rings_closed;
 }
 
 /// The peer has given us a ring: make our half of it, or say no.
 void Transport::open_outgoing(Endpoint& endpoint, const ControlBody& body) {
   const std::size_t bytes = std::size_t{body.slots} * body.slot_bytes;
-  fabric::MemoryRegion region;
+  const bool wanted = outgoing_rings_ < tunables.polling_set && body.slot_bytes == slot_bytes_ &&
+                      endpoint.out == nullptr;
   auto memory = allocate_lines(bytes);
-  if (outgoing_rings_ >= tunables.polling_set || body.slot_bytes != slot_bytes_ ||
-      endpoint.out != nullptr ||
-      device_->register_memory(memory.get(), bytes, 0, {}, region) != fabric::Status::done) {
+  const auto region = wanted ? memory_.try_add(memory.get(), bytes, 0) : std::nullopt;
+  if (!region) {
     ++counters().rings_declined;
     decline(endpoint);
     return;
   }
   std::byte* const base = memory.get();
-  endpoint.out.reset(
-      new OutgoingRing{std::move(memory), region, SendRing(base, body.slots, body.slot_bytes), {}});
+  endpoint.out.reset(new OutgoingRing{
+      std::move(memory), *region, SendRing(base, body.slots, body.slot_bytes), {}});
   endpoint.out->requests.resize(body.slots);
   for (std::uint32_t i = 0; i < body.slots; ++i) {
     fabric::WorkRequest& request = endpoint.out->requests[i];
     request.id = make_id(IdKind::ring_write, &endpoint);
     request.opcode = fabric::Opcode::write;
     request.gather_count = 1;
-    request.gather[0] = {endpoint.out->ring.slot(i), 0, region.local_key};
+    request.gather[0] = {endpoint.out->ring.slot(i), 0, region->local_key};
     request.remote_address = body.address + std::uint64_t{i} * body.slot_bytes;
     request.remote_key = body.remote_key;
   }
   endpoint.stream.attach_send_ring(&endpoint.out->ring);
   endpoint.decline_due = false;  // it was about an earlier one
   ++outgoing_rings_;
-  count_memory(static_cast<std::int64_t>(bytes));
 }
 
 /// Nothing comes through the ring that the peer has opened; its place is free for another peer as
@@ -155,8 +152,7 @@ void Transport::forget_retired(Endpoint& endpoint, bool all) noexcept {
   while (!endpoint.retired.empty()) {
     OutgoingRing& oldest = *endpoint.retired.front();
     if (!all && endpoint.messages.ended() < oldest.last_request) return;
-    count_memory(-static_cast<std::int64_t>(oldest.region.bytes));
-    device_->deregister_memory(oldest.region);
+    memory_.remove(oldest.region);
     endpoint.retired.pop_front();
     --outgoing_rings_;
   }

@@ -50,20 +50,19 @@ void Transport::post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Piec
 }
 
 bool Transport::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
-  if (free_send_buffers_.empty() && !make_send_buffers()) return false;
-  const std::uint32_t index = free_send_buffers_.back();
-  free_send_buffers_.pop_back();
-  std::byte* const buffer = send_buffer(index);
+  const auto index = send_buffers_.try_take();
+  if (!index) return false;
+  std::byte* const buffer = send_buffers_.at(*index);
   const MessageHeader header =
       endpoint.stream.next_header(tag, pieces.bytes(), Channel::send_receive);
   std::memcpy(buffer, &header, sizeof header);
   pieces.copy_to(buffer + sizeof header);
   fabric::WorkRequest request;
-  request.id = make_id(IdKind::channel_send, index);
+  request.id = make_id(IdKind::channel_send, *index);
   request.opcode = fabric::Opcode::send;
   request.gather_count = 1;
   request.gather[0] = {buffer, static_cast<std::uint32_t>(sizeof header) + pieces.bytes(),
-                       send_region_.local_key};
+                       send_buffers_.local_key()};
   request.inline_data = request.gather[0].bytes <= capabilities().inline_max_bytes;
   request.signalled = true;  // it gives the buffer back
   post(endpoint.messages, request);
@@ -132,26 +131,13 @@ void Transport::flush_waiting(Endpoint& endpoint) {
 /// Tell the upper layer that a fragment's buffer is free.
 void Transport::finish(Fragment& fragment, int status) noexcept {
   if (fragment.in_place != nullptr) {
-    registrations_->release(*fragment.in_place);
+    registrations_.release(*fragment.in_place);
     fragment.in_place = nullptr;
   }
   const bool ours = (fragment.base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0;
   if (fragment.base.des_cbfunc != nullptr && !finalizing_)
     fragment.base.des_cbfunc(&ring_module.base, &fragment.endpoint->handle, &fragment.base, status);
   if (ours) fragments_.give_back(fragment);
-}
-
-bool Transport::make_send_buffers() {
-  if (send_memory_ != nullptr) return false;
-  const std::size_t bytes = std::size_t{tunables.send_buffers} * channel_bytes_;
-  send_memory_ = allocate_lines(bytes);
-  if (device_->register_memory(send_memory_.get(), bytes, 0, {}, send_region_) !=
-      fabric::Status::done) {
-    refuse_registration("the buffers of the send/receive channel", bytes);
-  }
-  count_memory(static_cast<std::int64_t>(bytes));
-  for (std::uint32_t i = tunables.send_buffers; i > 0; --i) free_send_buffers_.push_back(i - 1);
-  return true;
 }
 
 }  // namespace overlap::ring
