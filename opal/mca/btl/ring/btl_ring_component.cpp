@@ -1,6 +1,8 @@
 // The component: parameters, choice of the fabric, the one module.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "btl_ring.hpp"
+#include "btl_ring_module.hpp"
+#include "btl_ring_tunables.hpp"
 
 #include "opal/mca/common/overlap/message.hpp"
 #include "opal/mca/common/overlap/names.hpp"
@@ -148,7 +150,7 @@ mca_btl_base_module_t** component_init(int* count, bool, bool) noexcept {
     transport = new Transport(std::move(device), network);
     ring_module.base.btl_component = &mca_btl_ring_component;
     fill_module(ring_module.base, *transport);
-    if (publish(self(), transport->address_bytes()) != OPAL_SUCCESS)
+    if (publish(self(), transport->peers().address_bytes()) != OPAL_SUCCESS)
       throw std::runtime_error("btl/ring cannot publish its address");
     // Open MPI frees the list.
     auto** modules =

@@ -103,6 +103,17 @@ struct HeldMessage {
   MessageHeader header;
 };
 
+/// A process's name as one number, for messages and tables.
+[[nodiscard]] inline std::uint64_t number_from(const opal_process_name_t& name) noexcept {
+  return std::uint64_t{name.jobid} << 32U | name.vpid;
+}
+[[nodiscard]] inline opal_process_name_t name_from(std::uint64_t number) noexcept {
+  opal_process_name_t name{};
+  name.jobid = static_cast<opal_jobid_t>(number >> 32U);
+  name.vpid = static_cast<opal_vpid_t>(number);
+  return name;
+}
+
 /// Where a peer is reached, and the secret that it wants to see in a request.
 struct PeerAddress {
   fabric::Address address;
@@ -139,7 +150,7 @@ struct Endpoint {
   bool parting = false;        ///< we are ending the connections ourselves
   bool lost = false;           ///< no more use; its connections have failed
   bool reported = false;       ///< the upper layer knows
-  bool listed = false;         ///< in Transport::busy_
+  bool listed = false;         ///< in BusyEndpoints
 };
 
 }  // namespace overlap::ring

@@ -1,10 +1,13 @@
 // What goes wrong, in words for users.
 // SPDX-License-Identifier: BSD-3-Clause
-#include "btl_ring.hpp"
+#include "btl_ring_fault.hpp"
 
 #include <sys/resource.h>
 
 #include "opal/mca/common/overlap/message.hpp"
+
+#include "btl_ring_endpoint.hpp"
+#include "btl_ring_tunables.hpp"
 
 namespace overlap::ring {
 namespace {

@@ -1,6 +1,8 @@
 // The memory that messages of the upper layer are made from.
 // SPDX-License-Identifier: BSD-3-Clause
-#include "btl_ring.hpp"
+#include "btl_ring_fragments.hpp"
+
+#include "btl_ring_module.hpp"
 
 namespace overlap::ring {
 

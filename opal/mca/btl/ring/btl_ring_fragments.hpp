@@ -26,7 +26,7 @@ struct Fragment {
   Endpoint* endpoint;
   CachedRegistration* in_place;                   ///< segments[1] is sent from where it lies
   std::uint32_t capacity_bytes;                   ///< of storage()
-  std::uint32_t lent_look;                        ///< Transport::looks_ when it was sent in place
+  std::uint32_t lent_pass;                        ///< of progress in which it was sent in place
   std::chrono::steady_clock::time_point lent_at;  ///< the same
   mca_btl_base_tag_t tag;
 

@@ -1,7 +1,9 @@
 // Frequently used buffers: which are, and what that takes on this machine (P3.1 to P3.4).
 // SPDX-License-Identifier: BSD-3-Clause
-#include "btl_ring.hpp"
+#include "btl_ring_frequent.hpp"
 
+#include "btl_ring_module.hpp"
+#include "btl_ring_tunables.hpp"
 #include "calibrate.hpp"
 
 namespace overlap::ring {
@@ -32,6 +34,14 @@ CachedRegistration* FrequentBuffers::take(void* data, std::uint32_t bytes) {
   CachedRegistration* registration = registrations_.take(data, bytes, 0);
   if (registration == nullptr) uses_->forget(data);
   return registration;
+}
+
+void FrequentBuffers::note_returned(const Fragment& fragment) noexcept {
+  const auto away = std::chrono::steady_clock::now() - fragment.lent_at;
+  const auto bytes = static_cast<std::uint32_t>(fragment.segments[1].seg_len);
+  lending_.returned(passes_ - fragment.lent_pass,
+                    static_cast<std::uint64_t>(std::chrono::nanoseconds(away).count()),
+                    costs_at(costs_, bytes).copy_ns);
 }
 
 /// What registering, copying and looking up cost: as the tunables say (ring-calibrate prints them),

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
+#include "btl_ring_fragments.hpp"
 #include "btl_ring_registration.hpp"
 #include "protocol/cost_model.hpp"
 #include "protocol/lending.hpp"
@@ -27,10 +29,15 @@ class FrequentBuffers {
   /// anew is not found there (P3.5).
   /// @returns nullptr when it is refused: copy
   [[nodiscard]] CachedRegistration* take(void* data, std::uint32_t bytes);
-  /// A buffer that was sent in place is the sender's again, after so many looks and so long.
-  void note_returned(std::uint32_t bytes, std::uint32_t looks, std::uint64_t away_ns) noexcept {
-    lending_.returned(looks, away_ns, costs_at(costs_, bytes).copy_ns);
+  /// One more pass of progress: how long a buffer is away is counted in these, too.
+  void note_pass() noexcept { ++passes_; }
+  /// A fragment is sent in place.
+  void note_lent(Fragment& fragment) const noexcept {
+    fragment.lent_pass = passes_;
+    fragment.lent_at = std::chrono::steady_clock::now();
   }
+  /// Its buffer is the sender's again.
+  void note_returned(const Fragment& fragment) noexcept;
 
  private:
   void set_costs();
@@ -40,6 +47,7 @@ class FrequentBuffers {
   MeasuredCosts costs_;
   CostModel model_;
   Lending lending_;
+  std::uint32_t passes_ = 0;        ///< wraps
   std::unique_ptr<UseTable> uses_;  ///< made with the first message that it could count
 };
 

@@ -1,6 +1,12 @@
 // The functions that Open MPI calls: peers, fragments, sends.
 // SPDX-License-Identifier: BSD-3-Clause
+#include "btl_ring_module.hpp"
+
+#include <algorithm>
+
 #include "btl_ring.hpp"
+#include "btl_ring_pieces.hpp"
+#include "btl_ring_tunables.hpp"
 
 namespace overlap::ring {
 
@@ -54,7 +60,7 @@ mca_btl_base_descriptor_t* prepare_src(mca_btl_base_module_t*, Handle* handle,
                                        std::size_t reserve, std::size_t* size,
                                        std::uint32_t flags) noexcept {
   const Guard guard;
-  const std::uint32_t most = transport->channel_payload_bytes();
+  const std::uint32_t most = channel_payload_bytes();
   if (reserve >= most || !may_wait(*handle, reserve + *size)) return nullptr;
   *size = std::min<std::size_t>(*size, most - reserve);
   const bool contiguous = opal_convertor_need_buffers(convertor) == 0;
@@ -78,8 +84,7 @@ mca_btl_base_descriptor_t* prepare_src(mca_btl_base_module_t*, Handle* handle,
   fragment->segments[1].seg_addr.pval = data;
   fragment->segments[1].seg_len = *size;
   const auto bytes = static_cast<std::uint32_t>(*size);
-  if (reserve + *size <= transport->slot_payload_bytes() &&
-      transport->frequent().note_use(data, bytes)) {
+  if (reserve + *size <= slot_payload_bytes() && transport->frequent().note_use(data, bytes)) {
     guarded([&]() -> int {
       fragment->in_place = transport->frequent().take(data, bytes);
       return OPAL_SUCCESS;
@@ -95,27 +100,24 @@ int send(mca_btl_base_module_t*, Handle* handle, mca_btl_base_descriptor_t* desc
   const Guard guard;
   return guarded([&]() -> int {
     auto& fragment = *reinterpret_cast<Fragment*>(descriptor);
-    Endpoint& endpoint = transport->endpoint(*handle);
+    Endpoint& endpoint = transport->peers().endpoint(*handle);
     fragment.endpoint = &endpoint;
     fragment.tag = tag;
     if (endpoint.lost) return OPAL_ERR_UNREACH;
     if (endpoint.waiting.empty()) {
-      if (fragment.in_place != nullptr && transport->try_send_in_place(fragment))
+      if (fragment.in_place != nullptr && transport->sender().try_send_in_place(fragment))
         return OPAL_SUCCESS;
-      if (transport->try_send(endpoint, tag, pieces_of(fragment))) {
+      if (transport->sender().try_send(endpoint, tag, pieces_of(fragment))) {
         if ((fragment.base.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK) != 0) {
-          transport->finish_later(
+          transport->sent().finish_later(
               fragment);  // not inside the call: the upper layer has not yet noted that it sent it
           return OPAL_SUCCESS;
         }
-        if (fragment.in_place != nullptr) transport->registrations().release(*fragment.in_place);
-        fragment.in_place = nullptr;
-        if ((fragment.base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0)
-          transport->fragments().give_back(fragment);
+        transport->sent().discard(fragment);
         return 1;
       }
     }
-    transport->queue(fragment);
+    transport->sender().queue(fragment);
     return OPAL_SUCCESS;
   });
 }
@@ -126,9 +128,8 @@ int sendi(mca_btl_base_module_t*, Handle* handle, opal_convertor_t* convertor, v
   const Guard guard;
   const auto bytes = static_cast<std::uint32_t>(payload_size);
   const int rc = guarded([&]() -> int {
-    Endpoint& endpoint = transport->endpoint(*handle);
-    if (!endpoint.waiting.empty() ||
-        header_size + payload_size > transport->channel_payload_bytes())
+    Endpoint& endpoint = transport->peers().endpoint(*handle);
+    if (!endpoint.waiting.empty() || header_size + payload_size > channel_payload_bytes())
       return OPAL_ERR_OUT_OF_RESOURCE;
     Pieces pieces{header, static_cast<std::uint32_t>(header_size), nullptr, bytes, nullptr};
     if (payload_size > 0) {
@@ -142,7 +143,8 @@ int sendi(mca_btl_base_module_t*, Handle* handle, opal_convertor_t* convertor, v
         pieces.second = data;
       }
     }
-    return transport->try_send(endpoint, tag, pieces) ? OPAL_SUCCESS : OPAL_ERR_OUT_OF_RESOURCE;
+    return transport->sender().try_send(endpoint, tag, pieces) ? OPAL_SUCCESS
+                                                               : OPAL_ERR_OUT_OF_RESOURCE;
   });
   if (rc != OPAL_SUCCESS && descriptor != nullptr) {
     *descriptor =
@@ -160,8 +162,8 @@ int add_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t** procs, Ha
     for (std::size_t i = 0; i < count; ++i) {
       // This process too: btl/self takes its messages, but osc/rdma wants one BTL that reaches
       // everybody.
-      transport->welcome(*procs[i]);
-      endpoints[i] = transport->handle(*procs[i]);
+      transport->peers().welcome(*procs[i]);
+      endpoints[i] = transport->peers().handle(*procs[i]);
       if (endpoints[i] == nullptr) continue;
       if (reachable != nullptr) opal_bitmap_set_bit(reachable, static_cast<int>(i));
     }
@@ -187,7 +189,7 @@ namespace {
 
 int register_error(mca_btl_base_module_t*, mca_btl_base_module_error_cb_fn_t callback) noexcept {
   const Guard guard;
-  transport->set_error_callback(callback);
+  transport->upper().set_error_callback(callback);
   return OPAL_SUCCESS;
 }
 
@@ -197,9 +199,9 @@ BtlCapability capability;
 
 void fill_module(mca_btl_base_module_t& table, Transport& made) {
   const fabric::Capabilities& able = made.capabilities();
-  table.btl_eager_limit = std::min(made.slot_payload_bytes(), made.channel_payload_bytes());
+  table.btl_eager_limit = std::min(slot_payload_bytes(), channel_payload_bytes());
   table.btl_rndv_eager_limit = table.btl_eager_limit;
-  table.btl_max_send_size = made.channel_payload_bytes();
+  table.btl_max_send_size = channel_payload_bytes();
   table.btl_rdma_pipeline_send_length = table.btl_eager_limit;
   table.btl_rdma_pipeline_frag_size = std::size_t{4} << 20U;
   table.btl_min_rdma_pipeline_size = table.btl_eager_limit + table.btl_rdma_pipeline_frag_size;

@@ -1,6 +1,11 @@
 // The registration cache's way to the device.
 // SPDX-License-Identifier: BSD-3-Clause
-#include "btl_ring.hpp"
+#include "btl_ring_registration.hpp"
+
+#include <stdexcept>
+
+#include "btl_ring_fault.hpp"
+#include "btl_ring_tunables.hpp"
 
 namespace overlap::ring {
 namespace {

@@ -1,32 +1,22 @@
 // Messages out: through a ring where the peer has given one and has room, else through the
 // send/receive channel.
 // SPDX-License-Identifier: BSD-3-Clause
-#include "btl_ring.hpp"
+#include "btl_ring_send.hpp"
+
+#include <cstring>
+
+#include "btl_ring_tunables.hpp"
+#include "work_id.hpp"
 
 namespace overlap::ring {
 
-/// Post a request for which the account has room.
-void Transport::post(Connection& connection, const fabric::WorkRequest& request) {
-  const fabric::Status status = connection.queue_pair->post(request);
-  if (status == fabric::Status::done) [[likely]] {
-    connection.account.posted(request.signalled);
-    ++connection.posted;
-    return;
-  }
-  // The account keeps the queue from overflowing, so this is a failed connection; its event or
-  // completions say why.
-  connection.endpoint.lost = true;
-  if (status != fabric::Status::broken)
-    report_lost(connection.endpoint, "the device refused a work request");
-}
-
-bool Transport::try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
+bool Sender::try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
   if (!can_send(endpoint)) [[unlikely]] {
-    want(endpoint.messages);
+    parts_.connector.want(endpoint.messages);
     return false;
   }
   if (!endpoint.messages.account.has_room()) return false;
-  if (endpoint.stream.route(pieces.bytes(), slot_payload_bytes()) == Channel::ring) [[likely]] {
+  if (endpoint.stream.route(pieces.bytes(), slot_payload_bytes_) == Channel::ring) [[likely]] {
     post_ring(endpoint, tag, pieces);
     return true;
   }
@@ -35,24 +25,24 @@ bool Transport::try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Piece
 }
 
 /// One RDMA write of header, payload and tail flag, with the slot's own work request (P2.1, P2.2).
-void Transport::post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
+void Sender::post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
   OutgoingRing& out = *endpoint.out;
   const std::uint32_t slot = out.ring.head_slot();
   pieces.copy_to(out.ring.slot(slot) + sizeof(MessageHeader));
-  const Sealed sealed =
+  const SendRing::Sealed sealed =
       out.ring.seal(endpoint.stream.next_header(tag, pieces.bytes(), Channel::ring));
   fabric::WorkRequest& request = out.requests[slot];
   request.gather[0].bytes = sealed.wire_bytes;
-  request.inline_data = sealed.wire_bytes <= capabilities().inline_max_bytes;
+  request.inline_data = sealed.wire_bytes <= parts_.able.inline_max_bytes;
   request.signalled = endpoint.messages.account.must_signal();
-  post(endpoint.messages, request);
+  post(parts_.upper, endpoint.messages, request);
   ++counters().ring_sent;
 }
 
-bool Transport::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
-  const auto index = send_buffers_.try_take();
+bool Sender::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
+  const auto index = parts_.buffers.try_take();
   if (!index) return false;
-  std::byte* const buffer = send_buffers_.at(*index);
+  std::byte* const buffer = parts_.buffers.at(*index);
   const MessageHeader header =
       endpoint.stream.next_header(tag, pieces.bytes(), Channel::send_receive);
   std::memcpy(buffer, &header, sizeof header);
@@ -62,26 +52,25 @@ bool Transport::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, con
   request.opcode = fabric::Opcode::send;
   request.gather_count = 1;
   request.gather[0] = {buffer, static_cast<std::uint32_t>(sizeof header) + pieces.bytes(),
-                       send_buffers_.local_key()};
-  request.inline_data = request.gather[0].bytes <= capabilities().inline_max_bytes;
+                       parts_.buffers.local_key()};
+  request.inline_data = request.gather[0].bytes <= parts_.able.inline_max_bytes;
   request.signalled = true;  // it gives the buffer back
-  post(endpoint.messages, request);
+  post(parts_.upper, endpoint.messages, request);
   ++counters().channel_sent;
   return true;
 }
 
-bool Transport::try_send_control(Endpoint& endpoint, const ControlBody& body) {
+bool Sender::try_send_control(Endpoint& endpoint, const ControlBody& body) {
   const Pieces pieces{&body, sizeof body, nullptr, 0, nullptr};
   return can_send(endpoint) && endpoint.messages.account.has_room() &&
          try_post_channel(endpoint, 0, pieces);
 }
 
-/// Header and tail from the slot, the payload from the user's buffer, in one write (P3.2).
-bool Transport::try_send_in_place(Fragment& fragment) {
+bool Sender::try_send_in_place(Fragment& fragment) {
   Endpoint& endpoint = *fragment.endpoint;
   const std::uint32_t bytes = fragment.bytes();
   if (!can_send(endpoint) || !endpoint.messages.account.has_room() ||
-      endpoint.stream.route(bytes, slot_payload_bytes()) != Channel::ring) {
+      endpoint.stream.route(bytes, slot_payload_bytes_) != Channel::ring) {
     return false;
   }
   OutgoingRing& out = *endpoint.out;
@@ -89,7 +78,7 @@ bool Transport::try_send_in_place(Fragment& fragment) {
   std::byte* const memory = out.ring.slot(slot);
   const auto header_bytes = static_cast<std::uint32_t>(fragment.segments[0].seg_len);
   std::memcpy(memory + sizeof(MessageHeader), fragment.segments[0].seg_addr.pval, header_bytes);
-  const Sealed sealed = out.ring.seal(
+  const SendRing::Sealed sealed = out.ring.seal(
       endpoint.stream.next_header(fragment.tag, bytes, Channel::ring, control_bit::in_place));
   fabric::WorkRequest request = out.requests[slot];
   request.id = make_id(IdKind::in_place, &fragment);
@@ -101,21 +90,19 @@ bool Transport::try_send_in_place(Fragment& fragment) {
   request.gather[2] = {memory + sealed.tail_offset, sealed.tail_bytes, out.region.local_key};
   request.inline_data = false;
   request.signalled = true;  // the user's buffer is free then, not before
-  fragment.lent_look = looks_;
-  fragment.lent_at = std::chrono::steady_clock::now();
-  post(endpoint.messages, request);
+  parts_.frequent.note_lent(fragment);
+  post(parts_.upper, endpoint.messages, request);
   ++counters().ring_sent;
   ++counters().in_place_sent;
   return true;
 }
 
-void Transport::queue(Fragment& fragment) {
+void Sender::queue(Fragment& fragment) {
   fragment.endpoint->waiting.push_back(&fragment);
-  mark_busy(*fragment.endpoint);
+  parts_.busy.mark(*fragment.endpoint);
 }
 
-/// Send what has waited, in order, as far as there is room.
-void Transport::flush_waiting(Endpoint& endpoint) {
+void Sender::flush(Endpoint& endpoint) {
   while (!endpoint.waiting.empty()) {
     Fragment& fragment = *endpoint.waiting.front();
     if (fragment.in_place != nullptr && try_send_in_place(fragment)) {
@@ -124,20 +111,8 @@ void Transport::flush_waiting(Endpoint& endpoint) {
     }
     if (!try_send(endpoint, fragment.tag, pieces_of(fragment))) return;
     endpoint.waiting.pop_front();
-    done_.push(&fragment);
+    parts_.sent.finish_later(fragment);
   }
-}
-
-/// Tell the upper layer that a fragment's buffer is free.
-void Transport::finish(Fragment& fragment, int status) noexcept {
-  if (fragment.in_place != nullptr) {
-    registrations_.release(*fragment.in_place);
-    fragment.in_place = nullptr;
-  }
-  const bool ours = (fragment.base.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP) != 0;
-  if (fragment.base.des_cbfunc != nullptr && !finalizing_)
-    fragment.base.des_cbfunc(&ring_module.base, &fragment.endpoint->handle, &fragment.base, status);
-  if (ours) fragments_.give_back(fragment);
 }
 
 }  // namespace overlap::ring

@@ -8,12 +8,29 @@
 #include "opal/mca/common/overlap/counters.hpp"
 #include "opal/mca/common/overlap/tunables.hpp"
 
+#include "protocol/wire.hpp"
+
 namespace overlap::ring {
 
 #define OVERLAP_TUNABLES_FILE "opal/mca/btl/ring/tunables.def"
 #include "opal/mca/common/overlap/tunables_expand.hpp"
 
 extern Tunables tunables;
+
+// Sizes as the tunables say, in whole cache lines.
+[[nodiscard]] inline std::uint32_t slot_bytes() noexcept {
+  return (tunables.slot_bytes + line_bytes - 1) / line_bytes * line_bytes;
+}
+[[nodiscard]] inline std::uint32_t channel_bytes() noexcept {
+  return (tunables.channel_bytes + line_bytes - 1) / line_bytes * line_bytes;
+}
+// Of a message that goes that way, at most.
+[[nodiscard]] inline std::uint32_t slot_payload_bytes() noexcept {
+  return payload_max_bytes(slot_bytes());
+}
+[[nodiscard]] inline std::uint32_t channel_payload_bytes() noexcept {
+  return channel_bytes() - static_cast<std::uint32_t>(sizeof(MessageHeader));
+}
 
 struct Counters {
   std::uint64_t ring_sent = 0;
