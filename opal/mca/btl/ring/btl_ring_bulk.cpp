@@ -20,11 +20,11 @@ Bulk::Bulk(const BulkParts& parts, RegisteredMemory& memory) noexcept
 
 int Bulk::start(BulkOperation* operation) {
   Endpoint& endpoint = *operation->endpoint;
-  if (endpoint.lost) {
+  if (!endpoint.ending.usable()) {
     if (operation->target != nullptr) parts_.registrations.release(*operation->target);
     delete operation;
     // Callers repeat atomics without looking for events, which say that the peer is lost.
-    if (!endpoint.reported) parts_.connector.poll_events();
+    if (!endpoint.ending.ended()) parts_.connector.poll_events();
     return OPAL_ERR_UNREACH;
   }
   if (!endpoint.bulk_waiting.empty() || !try_post(*operation)) {

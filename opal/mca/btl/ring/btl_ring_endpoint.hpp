@@ -13,8 +13,10 @@
 #include "opal/fabric/fabric.hpp"
 
 #include "protocol/connect.hpp"
+#include "protocol/ending.hpp"
 #include "protocol/introduction.hpp"
 #include "protocol/receive_ring.hpp"
+#include "protocol/ring_offer.hpp"
 #include "protocol/send_queue.hpp"
 #include "protocol/send_ring.hpp"
 #include "protocol/stream.hpp"
@@ -143,14 +145,10 @@ struct Endpoint {
   std::deque<Fragment*> waiting;  ///< for the connection or for room, in the order of sending
   std::deque<BulkOperation*> bulk_waiting;
   std::deque<HeldMessage> held;
-  bool ring_refused = false;   ///< by us: its writes need not arrive in the order a ring needs
-  bool ring_declined = false;  ///< by the peer: our half goes, another is offered after a review
-  bool decline_due = false;    ///< the peer has still to learn that we do not take its ring
-  bool said_goodbye = false;   ///< the end of its connections is no fault
-  bool parting = false;        ///< we are ending the connections ourselves
-  bool lost = false;           ///< no more use; its connections have failed
-  bool reported = false;       ///< the upper layer knows
-  bool listed = false;         ///< in BusyEndpoints
+  RingOffer offer;           ///< of `in`
+  bool decline_due = false;  ///< the peer has still to learn that we do not take its ring
+  Ending ending;
+  bool listed = false;  ///< in BusyEndpoints
 };
 
 }  // namespace overlap::ring

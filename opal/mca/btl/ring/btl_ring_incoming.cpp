@@ -3,7 +3,6 @@
 #include "btl_ring_incoming.hpp"
 
 #include <cstddef>
-#include <utility>
 
 #include "protocol/ring_policy.hpp"
 
@@ -58,7 +57,7 @@ bool IncomingRings::may_open(Endpoint& endpoint) {
   const RingPolicy policy =
       tunables.rings == rings_choice::force ? RingPolicy::force : RingPolicy::automatic;
   if (may_open_ring(policy, tail, slot_bytes(), order.packet_bytes)) return true;
-  endpoint.ring_refused = true;
+  endpoint.offer.take(OfferEvent::order_unknown);
   if (tunables.verbose >= 1) {
     opal_output(0,
                 "btl/ring: no ring for %s: the end of a write is not known to arrive last (packets "
@@ -71,7 +70,7 @@ bool IncomingRings::may_open(Endpoint& endpoint) {
 /// Make the receiver's half and tell the sender where it is. @returns false: not now, or the peer
 /// does not want it
 bool IncomingRings::try_open(Endpoint& endpoint) {
-  if (endpoint.in != nullptr || endpoint.ring_refused || !Sender::can_send(endpoint)) return false;
+  if (!endpoint.offer.may_open() || !Sender::can_send(endpoint)) return false;
   if (!may_open(endpoint)) return false;
   const std::uint32_t area = parts_.segment.free_area();
   if (area == UINT32_MAX) return false;
@@ -101,6 +100,7 @@ bool IncomingRings::try_open(Endpoint& endpoint) {
     parts_.segment.close(area);
     return false;
   }
+  endpoint.offer.take(OfferEvent::opened);
   endpoint.stream.ring_opened(&endpoint.in->ring);
   endpoint.in->ring.publish_head(&parts_.segment.area(area).head);
   parts_.segment.open(area, endpoint.number);
@@ -119,15 +119,15 @@ void IncomingRings::close(Endpoint& endpoint) noexcept {
   const std::uint32_t area = endpoint.in->area;
   parts_.memory.remove(endpoint.in->region);
   polling_.removed(endpoint.number);
-  if (std::exchange(endpoint.ring_declined, false)) polling_.declined(endpoint.number);
+  if (endpoint.offer.take(OfferEvent::closed) == OfferAction::note_declined)
+    polling_.declined(endpoint.number);
   endpoint.in.reset();
   parts_.segment.close(area);
   ++counters().rings_closed;
 }
 
 void IncomingRings::on_declined(Endpoint& endpoint) {
-  if (endpoint.in == nullptr) return;  // closed meanwhile
-  endpoint.ring_declined = true;
+  if (endpoint.offer.take(OfferEvent::declined) != OfferAction::close_ring) return;
   endpoint.stream.close_ring();
   parts_.busy.mark(endpoint);
 }

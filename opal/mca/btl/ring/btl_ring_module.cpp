@@ -103,7 +103,7 @@ int send(mca_btl_base_module_t*, Handle* handle, mca_btl_base_descriptor_t* desc
     Endpoint& endpoint = transport->peers().endpoint(*handle);
     fragment.endpoint = &endpoint;
     fragment.tag = tag;
-    if (endpoint.lost) return OPAL_ERR_UNREACH;
+    if (!endpoint.ending.usable()) return OPAL_ERR_UNREACH;
     if (endpoint.waiting.empty()) {
       if (fragment.in_place != nullptr && transport->sender().try_send_in_place(fragment))
         return OPAL_SUCCESS;

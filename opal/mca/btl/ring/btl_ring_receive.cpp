@@ -110,7 +110,7 @@ void Receiver::handle_control(Endpoint& endpoint, const std::byte* payload, std:
     case control_kind::credits_only: return;  // the header has said everything
     case control_kind::ring_open: parts_.out.open(endpoint, body); return;
     case control_kind::ring_declined: parts_.in.on_declined(endpoint); return;
-    case control_kind::goodbye: endpoint.said_goodbye = true; return;
+    case control_kind::goodbye: endpoint.ending.take(EndingEvent::goodbye_seen); return;
   }
 }
 

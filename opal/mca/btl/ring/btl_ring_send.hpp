@@ -45,7 +45,7 @@ class Sender {
   Sender& operator=(const Sender&) = delete;
 
   [[nodiscard]] static bool can_send(const Endpoint& endpoint) noexcept {
-    return endpoint.messages.established() && !endpoint.lost;
+    return endpoint.messages.established() && endpoint.ending.usable();
   }
   /// @returns  false: no connection yet, or no room; nothing has changed
   [[nodiscard]] bool try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces);

@@ -113,8 +113,8 @@ void Transport::serve(Endpoint& endpoint) {
       sender_.try_send_control(endpoint, {.kind = control_kind::credits_only})) {
     ++counters().explicit_messages;
   }
-  if (!endpoint.lost && (!endpoint.waiting.empty() || !endpoint.bulk_waiting.empty() ||
-                         endpoint.decline_due || endpoint.stream.wants_explicit()))
+  if (endpoint.ending.usable() && (!endpoint.waiting.empty() || !endpoint.bulk_waiting.empty() ||
+                                   endpoint.decline_due || endpoint.stream.wants_explicit()))
     busy_.mark(endpoint);
 }
 
@@ -215,11 +215,11 @@ void Transport::take_last_messages(Endpoint& endpoint) {
 void Transport::part(std::span<Endpoint* const> peers) noexcept {
   constexpr auto longest = std::chrono::milliseconds(200);
   const auto reachable = [](const Endpoint& endpoint) {
-    return !endpoint.lost && !endpoint.said_goodbye &&
+    return endpoint.ending.listens() &&
            (endpoint.messages.established() || endpoint.bulk.established());
   };
   for (Endpoint* endpoint : peers) {
-    endpoint->parting = true;
+    endpoint->ending.take(EndingEvent::part_called);
     if (!reachable(*endpoint)) continue;
     guarded([&]() -> int {
       const ControlBody goodbye{.kind = control_kind::goodbye};
@@ -241,7 +241,8 @@ void Transport::part(std::span<Endpoint* const> peers) noexcept {
 
 /// Give everything back that a peer has, except its number.
 void Transport::release_endpoint(Endpoint& endpoint) noexcept {
-  endpoint.lost = endpoint.reported = true;  // callbacks that send find no way
+  // Callbacks that send find no way.
+  endpoint.ending.take(EndingEvent::released);
   if (endpoint.in != nullptr) in_.close(endpoint);
   out_.end(endpoint);
   bulk_.fail(endpoint);

@@ -18,10 +18,7 @@ void UpperLayer::ended(const BulkOperation& operation, int status) noexcept {
 }
 
 void UpperLayer::report_lost(Endpoint& endpoint, const std::string& why) noexcept {
-  if (endpoint.reported) return;
-  endpoint.lost = true;
-  endpoint.reported = true;
-  if (closed_ || endpoint.parting || endpoint.said_goodbye) return;
+  if (endpoint.ending.take(EndingEvent::loss_known) != EndingAction::report_lost || closed_) return;
   tell_lost(endpoint, why);
   if (error_callback_ != nullptr) {
     error_callback_(&ring_module.base, MCA_BTL_ERROR_FLAGS_FATAL, &endpoint.proc,

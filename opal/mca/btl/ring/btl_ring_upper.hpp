@@ -53,7 +53,7 @@ inline void post(UpperLayer& upper, Connection& connection, const fabric::WorkRe
   }
   // The account keeps the queue from overflowing, so this is a failed connection; its event or
   // completions say why.
-  connection.endpoint.lost = true;
+  connection.endpoint.ending.take(EndingEvent::post_failed);
   if (status != fabric::Status::broken)
     upper.report_lost(connection.endpoint, "the device refused a work request");
 }
