@@ -94,6 +94,8 @@ class Transport final : private ConnectionObserver {
   IncomingRings in_;
   OutgoingRings out_;
   Receiver receiver_;
+  bool taking_last_ = false;                  ///< messages of a peer that is lost
+  std::vector<fabric::Completion> failures_;  ///< met meanwhile
 };
 
 extern Transport* transport;  ///< from component init to module finalize

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include "btl_ring_fault.hpp"
@@ -127,12 +128,20 @@ int Transport::poll_completions() {
     ++count;
     on_completion(completion);
   }
+  while (!taking_last_ && !failures_.empty()) {
+    const fabric::Completion failure = failures_.back();
+    failures_.pop_back();
+    on_failure(failure);
+  }
   return count;
 }
 
 void Transport::on_completion(const fabric::Completion& completion) {
   if (completion.status != fabric::CompletionStatus::success) [[unlikely]] {
-    on_failure(completion);
+    if (taking_last_)
+      failures_.push_back(completion);
+    else
+      on_failure(completion);
     return;
   }
   Connection* const connection = queue_pairs_.find(completion.queue_pair_number);
@@ -199,13 +208,16 @@ void Transport::on_established(Connection& connection) {
   bulk_.flush(connection.endpoint);
 }
 
-/// What a peer has sent before its connection ended, its goodbye perhaps among it.
+/// What a peer has sent before its connection ended, its goodbye perhaps among it. Requests that
+/// have failed come later: the upper layer, which ends the job for them, is told of the loss first.
 void Transport::take_last_messages(Endpoint& endpoint) {
+  const bool outer = std::exchange(taking_last_, true);
   // Bounded, for others go on sending: a queue's worth of completions, as often as the ring had
   // some.
   do {
     for (std::uint32_t left = receives_.max(); left > 0 && poll_completions() > 0; --left) {}
   } while (receiver_.take_from_ring(endpoint) > 0);
+  taking_last_ = outer;
 }
 
 /// Tell peers that the end of their connections is meant, and wait until all that was posted to
