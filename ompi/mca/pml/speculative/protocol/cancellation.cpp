@@ -35,9 +35,7 @@ bool Cancellation::may_cancel_alone(ReceiveOp& op) noexcept {
 
 /// A ghost takes the RTR of a receive over.
 void Cancellation::leave_ghost(ReceiveOp& op) {
-  Ghost& ghost = ghosts_.add();
-  ghost.peer = op.peer;
-  ghost.tag = op.tag;
+  Ghost& ghost = ghosts_.add(*op.peer, op.tag);
   hand_over(op, ghost);
   machine_.advance(ghost, ReceiveEvent::haunt);
 }
@@ -64,11 +62,14 @@ void Cancellation::remove(Ghost& ghost) noexcept {
 /// RTRs without receives that a peer will not use any more. @param tag  any_tag: of all envelopes
 void Cancellation::lay_ghosts(const Peer& peer, std::int32_t tag) {
   std::vector<Ghost*> gone;
-  ghosts_.for_each([&](Ghost& ghost) {
-    if (ghost.state == ReceiveState::ghost && ghost.peer == &peer &&
-        (tag == any_tag || ghost.tag == tag))
-      gone.push_back(&ghost);
-  });
+  const auto see = [&](Ghost& ghost) {
+    if (ghost.state == ReceiveState::ghost && ghost.peer == &peer) gone.push_back(&ghost);
+  };
+  if (tag == any_tag) {
+    ghosts_.for_each(see);
+  } else {
+    ghosts_.for_each_of(peer, tag, see);
+  }
   for (Ghost* ghost : gone) {
     machine_.advance(*ghost, ReceiveEvent::revoked);
     remove(*ghost);

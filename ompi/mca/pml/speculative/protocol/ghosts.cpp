@@ -3,13 +3,31 @@
 #include "ghosts.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace overlap::speculative {
 
+Ghost& Ghosts::add(Peer& peer, std::int32_t tag) {
+  std::list<Ghost>& ghosts = all_[{&peer, tag}];
+  Ghost& ghost = ghosts.emplace_back();
+  ghost.place = std::prev(ghosts.end());
+  ghost.peer = &peer;
+  ghost.tag = tag;
+  return ghost;
+}
+
+void Ghosts::remove(Ghost& ghost) noexcept {
+  const auto found = all_.find({ghost.peer, ghost.tag});
+  found->second.erase(ghost.place);
+  if (found->second.empty()) all_.erase(found);
+}
+
 bool Ghosts::any(const Peer& peer, std::int32_t tag) const noexcept {
-  return std::any_of(all_.begin(), all_.end(), [&](const auto& ghost) {
-    return ghost->state == ReceiveState::ghost && ghost->peer == &peer && ghost->tag == tag;
-  });
+  const auto found = all_.find({&peer, tag});
+  // The youngest first: messages use the RTRs in order.
+  return found != all_.end() &&
+         std::any_of(found->second.rbegin(), found->second.rend(),
+                     [](const Ghost& ghost) { return ghost.state == ReceiveState::ghost; });
 }
 
 bool EarlyFragments::put(Handle handle, std::uint64_t offset_bytes,

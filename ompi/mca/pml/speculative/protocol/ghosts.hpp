@@ -4,7 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
+#include <list>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -29,26 +30,45 @@ struct Ghost : ReceiveOp {
   /// once a receive has matched it.
   Arrived* message = nullptr;
   ReceiveOp* receive = nullptr;  ///< has matched the message, and ends with its last fragment
+  std::list<Ghost>::iterator place;
 };
 
-/// All ghosts of a process. There are few: one per cancelled receive and round trip.
+/// All ghosts of a process, by envelope: a program may cancel thousands of receives at a time.
 class Ghosts {
  public:
-  [[nodiscard]] Ghost& add() { return *all_.emplace_back(std::make_unique<Ghost>()); }
-  void remove(const Ghost& ghost) noexcept {
-    std::erase_if(all_, [&ghost](const auto& each) { return each.get() == &ghost; });
-  }
-  /// @param visit  called with each ghost; may change it
+  [[nodiscard]] Ghost& add(Peer& peer, std::int32_t tag);
+  void remove(Ghost& ghost) noexcept;
+  /// @param visit  called with each ghost; adds and removes none
   template <class Visit>
   void for_each(Visit&& visit) {
-    for (const auto& ghost : all_) visit(*ghost);
+    for (auto& [envelope, ghosts] : all_) {
+      for (Ghost& ghost : ghosts) visit(ghost);
+    }
+  }
+  /// The same for one envelope.
+  template <class Visit>
+  void for_each_of(const Peer& peer, std::int32_t tag, Visit&& visit) {
+    const auto found = all_.find({&peer, tag});
+    if (found == all_.end()) return;
+    for (Ghost& ghost : found->second) visit(ghost);
   }
   [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
   /// Can a sender still use an RTR of this envelope that has no receive?
   [[nodiscard]] bool any(const Peer& peer, std::int32_t tag) const noexcept;
 
  private:
-  std::vector<std::unique_ptr<Ghost>> all_;
+  struct Envelope {
+    const Peer* peer;
+    std::int32_t tag;
+    friend bool operator==(const Envelope&, const Envelope&) = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Envelope& envelope) const noexcept {
+      return std::hash<const Peer*>{}(envelope.peer) * 31 +
+             static_cast<std::uint32_t>(envelope.tag);
+    }
+  };
+  std::unordered_map<Envelope, std::list<Ghost>, Hash> all_;  // no list is empty
 };
 
 inline constexpr const char* too_many_fragments = "more fragments than the message has bytes";

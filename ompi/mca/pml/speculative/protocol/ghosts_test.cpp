@@ -20,9 +20,9 @@ TEST_CASE("Ghosts: only those that a sender can still use count for their envelo
   Peer mine;
   Peer other;
   CHECK(ghosts.empty());
-  Ghost& ghost = ghosts.add();
-  ghost.peer = &mine;
-  ghost.tag = 5;
+  Ghost& ghost = ghosts.add(mine, 5);
+  CHECK(ghost.peer == &mine);
+  CHECK(ghost.tag == 5);
   ghost.state = ReceiveState::ghost;
   CHECK(ghosts.any(mine, 5));
   CHECK_FALSE(ghosts.any(mine, 6));
@@ -34,13 +34,35 @@ TEST_CASE("Ghosts: only those that a sender can still use count for their envelo
   CHECK(ghosts.empty());
 }
 
+TEST_CASE("Ghosts: a visit of one envelope meets its ghosts in their order", "[P1.7]") {
+  Ghosts ghosts;
+  Peer mine;
+  Peer other;
+  Ghost* all[] = {&ghosts.add(mine, 5), &ghosts.add(mine, 5), &ghosts.add(mine, 6),
+                  &ghosts.add(other, 5)};
+  const auto of = [&](const Peer& peer, std::int32_t tag) {
+    std::vector<Ghost*> met;
+    ghosts.for_each_of(peer, tag, [&](Ghost& ghost) { met.push_back(&ghost); });
+    return met;
+  };
+  CHECK(of(mine, 5) == std::vector{all[0], all[1]});
+  CHECK(of(mine, 6) == std::vector{all[2]});
+  CHECK(of(other, 6).empty());
+  ghosts.remove(*all[0]);
+  CHECK(of(mine, 5) == std::vector{all[1]});
+  std::size_t count = 0;
+  ghosts.for_each([&](Ghost&) { ++count; });
+  CHECK(count == 3);
+}
+
 TEST_CASE("Ghosts: one that a receive waits for frees its message, others leave it", "[P1.7]") {
   for (const bool matched : {false, true}) {
     CAPTURE(matched);
     ArrivedPool pool;
     Ghosts ghosts;
+    Peer mine;
     ReceiveOp receive;
-    Ghost& ghost = ghosts.add();
+    Ghost& ghost = ghosts.add(mine, 5);
     ghost.message = pool.make(64);
     if (matched) ghost.receive = &receive;
     Arrived* message = ghost.message;
