@@ -27,6 +27,7 @@
 #include "btl_ring_upper.hpp"
 #include "buffer_pool.hpp"
 #include "completions.hpp"
+#include "deferred_failures.hpp"
 #include "receive_buffers.hpp"
 #include "registered_memory.hpp"
 #include "segment.hpp"
@@ -67,7 +68,9 @@ class Transport final : private ConnectionObserver {
 
   int poll_completions();
   void on_completion(const fabric::Completion& completion);
+  void handle_failures();
   void on_failure(const fabric::Completion& completion);
+  void find_reason(Endpoint& endpoint);
   int serve_busy();
   void serve(Endpoint& endpoint);
   void part(std::span<Endpoint* const> peers) noexcept;
@@ -94,8 +97,7 @@ class Transport final : private ConnectionObserver {
   IncomingRings in_;
   OutgoingRings out_;
   Receiver receiver_;
-  bool taking_last_ = false;                  ///< messages of a peer that is lost
-  std::vector<fabric::Completion> failures_;  ///< met meanwhile
+  DeferredFailures failures_;
 };
 
 extern Transport* transport;  ///< from component init to module finalize

@@ -122,26 +122,21 @@ void Transport::serve(Endpoint& endpoint) {
 /// What handling one completion calls may end up here again: it goes on with the same batch.
 int Transport::poll_completions() {
   if (!completions_.try_fill()) receives_.drained();
+  handle_failures();  // older than what follows
   int count = 0;
   fabric::Completion completion;
   while (completions_.try_next(completion)) {
     ++count;
     on_completion(completion);
   }
-  while (!taking_last_ && !failures_.empty()) {
-    const fabric::Completion failure = failures_.back();
-    failures_.pop_back();
-    on_failure(failure);
-  }
+  handle_failures();
   return count;
 }
 
 void Transport::on_completion(const fabric::Completion& completion) {
   if (completion.status != fabric::CompletionStatus::success) [[unlikely]] {
-    if (taking_last_)
-      failures_.push_back(completion);
-    else
-      on_failure(completion);
+    failures_.put(completion);
+    handle_failures();
     return;
   }
   Connection* const connection = queue_pairs_.find(completion.queue_pair_number);
@@ -176,13 +171,17 @@ void Transport::on_completion(const fabric::Completion& completion) {
   }
 }
 
+void Transport::handle_failures() {
+  while (const auto failure = failures_.take()) on_failure(*failure);
+}
+
 /// A work request has failed: say once why the peer is lost, after what it has said before (its
 /// goodbye perhaps), then give back what it held.
 void Transport::on_failure(const fabric::Completion& completion) {
   Connection* const connection = queue_pairs_.find(completion.queue_pair_number);
   if (connection != nullptr && kind_of_id(completion.id) != IdKind::receive) {
     if (completion.status == fabric::CompletionStatus::flushed) {
-      connector_.poll_events();  // the reason is there
+      find_reason(connection->endpoint);
     } else {
       Endpoint& endpoint = connection->endpoint;
       take_last_messages(endpoint);
@@ -200,6 +199,21 @@ void Transport::on_failure(const fabric::Completion& completion) {
   }
 }
 
+/// Requests were flushed because the connection has ended: an event tells why, perhaps a little
+/// later. The job ends for it, so this call may wait.
+void Transport::find_reason(Endpoint& endpoint) {
+  constexpr auto longest = std::chrono::seconds(1);
+  const auto began = std::chrono::steady_clock::now();
+  connector_.poll_events();
+  while (endpoint.ending.unexplained()) {
+    if (std::chrono::steady_clock::now() - began > longest) {
+      upper_.report_lost(endpoint, fabric::text(fabric::CompletionStatus::flushed));
+      return;
+    }
+    connector_.poll_events();
+  }
+}
+
 // --- Connections -----------------------------------------------------------------------
 
 void Transport::on_established(Connection& connection) {
@@ -211,13 +225,12 @@ void Transport::on_established(Connection& connection) {
 /// What a peer has sent before its connection ended, its goodbye perhaps among it. Requests that
 /// have failed come later: the upper layer, which ends the job for them, is told of the loss first.
 void Transport::take_last_messages(Endpoint& endpoint) {
-  const bool outer = std::exchange(taking_last_, true);
+  const DeferredFailures::Hold hold(failures_);
   // Bounded, for others go on sending: a queue's worth of completions, as often as the ring had
   // some.
   do {
     for (std::uint32_t left = receives_.max(); left > 0 && poll_completions() > 0; --left) {}
   } while (receiver_.take_from_ring(endpoint) > 0);
-  taking_last_ = outer;
 }
 
 /// Tell peers that the end of their connections is meant, and wait until all that was posted to

@@ -43,6 +43,8 @@ class Protocol {
  public:
   /// @param counters  outlives the protocol
   Protocol(const Config& config, Host& host, Counters& counters);
+  Protocol(const Protocol&) = delete;
+  Protocol& operator=(const Protocol&) = delete;
 
   // Communicators -----------------------------------------------------------------------
 

@@ -61,6 +61,10 @@ class Ending {
   /// Does it still listen?
   [[nodiscard]] bool listens() const noexcept { return state_ < EndingState::left; }
   [[nodiscard]] bool ended() const noexcept { return state_ == EndingState::ended; }
+  /// Would the end of its connections be a fault that nobody has heard of?
+  [[nodiscard]] bool unexplained() const noexcept {
+    return state_ == EndingState::used || state_ == EndingState::failed;
+  }
 
  private:
   EndingState state_ = EndingState::used;

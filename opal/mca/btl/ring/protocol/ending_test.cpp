@@ -96,3 +96,19 @@ TEST_CASE("Ending: at most one report, none of an end that was announced, and no
     REQUIRE(reports <= 1);
   }
 }
+
+TEST_CASE("Ending: a fault is unexplained until its reason is known, an announced end never is") {
+  Ending peer;
+  CHECK(peer.unexplained());
+  peer.take(EndingEvent::post_failed);
+  CHECK(peer.unexplained());
+  peer.take(EndingEvent::loss_known);
+  CHECK(!peer.unexplained());
+  for (const EndingEvent announced : {EndingEvent::part_called, EndingEvent::goodbye_seen}) {
+    Ending announces;
+    announces.take(announced);
+    CHECK(!announces.unexplained());
+    announces.take(EndingEvent::post_failed);
+    CHECK(!announces.unexplained());
+  }
+}
