@@ -98,9 +98,11 @@ struct TunableRow {
 /// Register every row with the MCA; call in the component's register function. A flag or choice
 /// with an unknown value keeps its default for now: Open MPI has told the user, and check_tunables
 /// fails.
+/// @param changeable  storage of the rows that a program may write through MPI_T while it runs
 /// @returns  OPAL_SUCCESS or Open MPI's error
 [[nodiscard]] int register_tunables(const mca_base_component_2_1_0_t* component,
-                                    std::span<const TunableRow> rows) noexcept;
+                                    std::span<const TunableRow> rows,
+                                    std::span<const void* const> changeable = {}) noexcept;
 
 /// Check all registered values and look for unknown names; call in the component's open function.
 /// Shows one message that names everything wrong.

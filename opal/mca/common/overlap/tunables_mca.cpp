@@ -45,7 +45,7 @@ int make_enumerator(const TunableRow& row, const std::string& full_name,
   return mca_base_var_enum_create(full_name.c_str(), values.data(), enumerator);
 }
 
-int register_row(const mca_base_component_t* component, const TunableRow& row) {
+int register_row(const mca_base_component_t* component, const TunableRow& row, bool changeable) {
   mca_base_var_enum_t* enumerator = nullptr;
   if (row.type == TunableType::choice) {
     const int made = make_enumerator(row, prefix_of(component) + row.name, &enumerator);
@@ -54,7 +54,8 @@ int register_row(const mca_base_component_t* component, const TunableRow& row) {
   const auto level = static_cast<mca_base_var_info_lvl_t>(OPAL_INFO_LVL_1 + row.level - 1);
   const int index = mca_base_component_var_register(
       component, row.name, help_text(row).c_str(), type_of(row.type), enumerator, 0,
-      static_cast<mca_base_var_flag_t>(0), level, MCA_BASE_VAR_SCOPE_READONLY, row.storage);
+      static_cast<mca_base_var_flag_t>(changeable ? MCA_BASE_VAR_FLAG_SETTABLE : 0), level,
+      changeable ? MCA_BASE_VAR_SCOPE_LOCAL : MCA_BASE_VAR_SCOPE_READONLY, row.storage);
   if (enumerator) OBJ_RELEASE(enumerator);
   if (index == OPAL_ERR_VALUE_OUT_OF_BOUNDS) {
     refused().push_back(row.storage);
@@ -105,10 +106,11 @@ std::string all_unknown(const mca_base_component_t* component, std::span<const T
 
 }  // namespace
 
-int register_tunables(const mca_base_component_2_1_0_t* component,
-                      std::span<const TunableRow> rows) noexcept try {
+int register_tunables(const mca_base_component_2_1_0_t* component, std::span<const TunableRow> rows,
+                      std::span<const void* const> changeable) noexcept try {
   for (const TunableRow& row : rows) {
-    const int registered = register_row(component, row);
+    const bool may_change = std::ranges::find(changeable, row.storage) != changeable.end();
+    const int registered = register_row(component, row, may_change);
     if (registered != OPAL_SUCCESS) return registered;
   }
   return OPAL_SUCCESS;
