@@ -18,6 +18,13 @@ namespace speculative {
 #include "opal/mca/common/overlap/tunables_expand.hpp"
 }  // namespace speculative
 #endif
+#if __has_include("ompi/mca/common/overlap/tunables.def")
+#define HAVE_COMMON 1
+namespace common {
+#define OVERLAP_TUNABLES_FILE "ompi/mca/common/overlap/tunables.def"
+#include "opal/mca/common/overlap/tunables_expand.hpp"
+}  // namespace common
+#endif
 #if __has_include("opal/mca/btl/ring/tunables.def")
 #define HAVE_RING 1
 namespace ring {
@@ -91,6 +98,11 @@ std::vector<Component> components() {
   static speculative::Tunables speculative_values;
   static const auto speculative_rows = speculative::tunable_rows(speculative_values);
   all.push_back({"pml_speculative_", "pml/speculative", speculative_rows});
+#endif
+#ifdef HAVE_COMMON
+  static common::Tunables common_values;
+  static const auto common_rows = common::tunable_rows(common_values);
+  all.push_back({"common_overlap_", "common/overlap", common_rows});
 #endif
 #ifdef HAVE_RING
   static ring::Tunables ring_values;

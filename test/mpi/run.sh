@@ -51,7 +51,7 @@ has() { [ -x "$build/$1" ] && [ -f "$here/$1.cpp" ]; }
 general=
 for program in $programs; do
     case $program in
-        abort | cancel_local | chained | comms | forever | idle_calls | onesided | speculation | ring_*) ;;
+        abort | cancel_local | chained | comms | forever | idle_calls | onesided | progress | speculation | ring_*) ;;
         *) general="$general $program" ;;
     esac
 done
@@ -85,13 +85,14 @@ matrix <<'END'
 #                    | np    | BTLs                    | programs                                         | s | arguments
                      | 2 4   | vader,self tcp,self     | $general                                         | 3 |
                      | 2     | vader,self tcp,self     | speculation chained                              | 3 |
+                     | 2 4   | vader,self tcp,self     | progress                                         | 3 |
                      | 2     | tcp,self                | cancel_local                                     | 3 |
                      | 2 4   | vader,tcp,self tcp,self | comms                                            | 3 |
                      | 1 3 8 | vader,self tcp,self     | random                                           | 1 |
 default command line | 2     | -                       | pt2pt completion random send_status back_pressure | 2 | --mca pml_speculative_shared_memory auto
 little room          | 2     | vader,self tcp,self     | back_pressure completion random                  | 2 | --mca btl_vader_free_list_max 16 --mca btl_tcp_free_list_max 16
 coll/adapt           | 2 3   | vader,self              | threads_flood                                    | 2 | --mca coll_adapt_priority 100
-two links            | 2     | tcp,self                | pt2pt completion random threads probe_cancel cancel_local | 2 | --mca btl_tcp_links 2
+two links            | 2     | tcp,self                | pt2pt completion random threads probe_cancel cancel_local progress | 2 | --mca btl_tcp_links 2
 osc/pt2pt            | 2 3   | vader,self              | onesided                                         | 2 | --mca osc pt2pt
 no single copy       | 2     | vader,self              | $settings                                        | 1 | --mca btl_vader_single_copy_mechanism none
 END
@@ -100,7 +101,8 @@ END
 no speculation       | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_speculation 0
 eager_flag           | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_hazard_control eager_flag
 eager_flag           | 2     | tcp,self                | probe_cancel cancel_local speculation            | 1 | --mca pml_speculative_hazard_control eager_flag
-cancel by the sender | 2     | tcp,self                | probe_cancel                                     | 1 | --mca pml_speculative_cancel sender
+cancel by the sender | 2     | tcp,self                | probe_cancel progress                            | 1 | --mca pml_speculative_cancel sender
+progress off         | 2     | tcp,self                | $settings progress                               | 1 | --mca common_overlap_progress off
 without RTRs         | 2     | vader,self              | speculation cancel_local                         | 1 | --mca pml_speculative_shared_memory auto
 no adaptation        | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_adaptation 0
 eager_limit 64       | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_eager_limit 64

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <map>
 #include <new>
+#include <thread>
 
 namespace overlap::test {
 
@@ -89,7 +90,7 @@ class Steps {
   std::atomic<int>* step_;
 };
 
-/// pml_speculative's performance variables, as differences since construction.
+/// Our performance variables by their last words, as differences since construction.
 class Counters {
  public:
   Counters() {
@@ -107,14 +108,14 @@ class Counters {
       if (MPI_T_pvar_get_info(i, name, &name_length, &verbosity, &kind, &type, &values, text,
                               &text_length, &bind, &readonly, &continuous, &atomic) != MPI_SUCCESS)
         continue;
-      constexpr const char* prefix = "pml_speculative_";
-      if (std::strncmp(name, prefix, std::strlen(prefix)) != 0) continue;
+      const char* short_name = without_prefix(name);
+      if (short_name == nullptr) continue;
       MPI_T_pvar_handle handle;
       int length = 0;
       REQUIRE(MPI_T_pvar_handle_alloc(session_, i, nullptr, &handle, &length) == MPI_SUCCESS);
       REQUIRE(length == 1);
       if (continuous == 0) MPI_T_pvar_start(session_, handle);
-      handles_[name + std::strlen(prefix)] = handle;
+      handles_[short_name] = handle;
     }
     for (auto& [name, handle] : handles_) start_[name] = read(handle);
   }
@@ -133,6 +134,13 @@ class Counters {
   }
 
  private:
+  /// @returns  nullptr for other components' variables
+  static const char* without_prefix(const char* name) {
+    for (const char* prefix : {"pml_speculative_", "common_overlap_"}) {
+      if (std::strncmp(name, prefix, std::strlen(prefix)) == 0) return name + std::strlen(prefix);
+    }
+    return nullptr;
+  }
   unsigned long long read(MPI_T_pvar_handle handle) {
     unsigned long long value = 0;
     REQUIRE(MPI_T_pvar_read(session_, handle, &value) == MPI_SUCCESS);

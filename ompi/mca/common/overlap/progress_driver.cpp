@@ -26,11 +26,19 @@ void ProgressDriver::give_back() noexcept {
   set_pollable(nullptr, false);
 }
 
+bool ProgressDriver::turn_events() noexcept {
+  if (!event_driven_) return false;
+  const unsigned before = noted_;
+  poll_events();
+  return noted_ != before;
+}
+
 /// The part of a turn that a process on shared memory alone does not need.
 int ProgressDriver::poll_more(bool events_now) {
   int count = 0;
   if (event_driven_) {
     set_event_polling(false);  // the runtime sets it anew at times
+    event_turns_.store(event_turns() + 1, std::memory_order_relaxed);
     const bool turn = events_now || turns_without_event_ < busy_turns ||
                       turns_without_event_ % quiet_turns_per_event_turn == 0 || btl_count_ == 0;
     ++turns_without_event_;

@@ -56,6 +56,13 @@ class ProgressDriver {
     turns_without_event_ = 0;
     ++noted_;
   }
+  /// Turn the event loop alone, once, for the interrupt thread. @returns  whether that moved
+  /// anything
+  [[nodiscard]] bool turn_events() noexcept;
+  /// Turns in which MPI threads were to see to the event loop. Wraps. @thread  any
+  [[nodiscard]] std::uint32_t event_turns() const noexcept {
+    return event_turns_.load(std::memory_order_relaxed);
+  }
   /// Of all turns; a caller that waits compares two readings. Wraps.
   [[nodiscard]] unsigned events() const noexcept { return events_; }
 
@@ -78,8 +85,9 @@ class ProgressDriver {
   bool more_ = false;  ///< event_driven_ or a pollable
   bool event_driven_ = false;
   unsigned turns_without_event_ = 0;
-  unsigned noted_ = 0;   ///< calls of note_event
-  unsigned events_ = 0;  ///< what turns have returned
+  unsigned noted_ = 0;                         ///< calls of note_event
+  unsigned events_ = 0;                        ///< what turns have returned
+  std::atomic<std::uint32_t> event_turns_{0};  ///< a hint; orders nothing
   Pollable pollable_ = nullptr;
 };
 

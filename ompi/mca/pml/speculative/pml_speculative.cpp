@@ -3,6 +3,7 @@
 #include "pml_speculative_request.hpp"
 
 #include "ompi/mca/common/overlap/report.hpp"
+#include "ompi/mca/common/overlap/settings.hpp"
 
 #include "protocol/gain.hpp"
 
@@ -24,9 +25,11 @@ Config config_of(const Tunables& values) {
   return config;
 }
 
-/// Retry what waits for room; a pollable of the driver while anything does.
+/// Retry what waits for room or for an MPI thread; a pollable of the driver while anything does.
 int retry_waiting() noexcept {
-  const auto taken = static_cast<int>(pml->endpoints.retry());
+  auto taken = static_cast<int>(pml->endpoints.retry());
+  if (!pml->left.empty()) taken += static_cast<int>(pml->left.handle_all());
+  set_retries();
   pml->actions.run();
   return taken;
 }
@@ -48,10 +51,15 @@ std::string explain_job(std::span<const CounterRow> rows, const CounterSummary& 
 
 Pml::Pml(const Tunables& values)
     : tunables(values),
+      interrupts(driver),
       completions(complete),
       protocol(config_of(values), delivery, process_counters()),
       actions(protocol) {
-  endpoints.on_work = [](bool any) { pml->driver.set_pollable(retry_waiting, any); };
+  endpoints.on_work = [](bool) { set_retries(); };
+}
+
+void set_retries() noexcept {
+  pml->driver.set_pollable(retry_waiting, pml->endpoints.has_work() || !pml->left.empty());
 }
 
 int enable(bool on) noexcept {
@@ -82,6 +90,7 @@ int enable(bool on) noexcept {
                       .table = tunables.stats,
                       .explain = tunables.explain ? explain_job : nullptr});
     }
+    if (tunables.stats) common::request_settings_report();
     report_at_finalize();
     return OMPI_SUCCESS;
   });

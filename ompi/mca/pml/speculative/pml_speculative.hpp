@@ -7,6 +7,7 @@
 #include "ompi/mca/common/overlap/completion_queue.hpp"
 #include "ompi/mca/common/overlap/endpoint.hpp"
 #include "ompi/mca/common/overlap/entry.hpp"
+#include "ompi/mca/common/overlap/interrupt_thread.hpp"
 #include "ompi/mca/common/overlap/progress_driver.hpp"
 #include "opal/mca/common/overlap/counters.hpp"
 #include "opal/mca/common/overlap/message.hpp"
@@ -100,16 +101,40 @@ class Delivery final : public Host {
   [[nodiscard]] bool is_ending() const noexcept override { return is_finalizing(); }
 };
 
+/// Messages that the interrupt thread has received and only an MPI thread may look at: to answer
+/// them takes a connection, which Open MPI makes in MPI threads.
+///
+/// @thread  progress lock held for every call
+class LeftMessages {
+ public:
+  void add(std::span<const std::byte> message, const void* rail) {
+    messages_.push_back({{message.begin(), message.end()}, rail});
+  }
+  [[nodiscard]] bool empty() const noexcept { return messages_.empty(); }
+  /// Handle them in the order in which they came. @returns  how many
+  std::size_t handle_all();
+
+ private:
+  struct Message {
+    std::vector<std::byte> bytes;
+    const void* rail;
+  };
+  std::vector<Message> messages_;
+};
+
 /// Everything this component keeps per process: its parts, each the owner of one thing.
 struct Pml {
   explicit Pml(const Tunables& tunables);
+  ~Pml() { interrupts.stop(); }  // before what it works on goes
   Pml(const Pml&) = delete;
   Pml& operator=(const Pml&) = delete;
 
   const Tunables& tunables;
   Endpoints endpoints;
   ProgressDriver driver;
+  InterruptThread interrupts;
   CompletionQueue completions;
+  LeftMessages left;
   Delivery delivery;
   Protocol protocol;
   Actions actions;
@@ -158,6 +183,8 @@ void show_topic(const char* topic, Values... values) noexcept {
 
 /// The receive callbacks and the error callback; after bml_add_procs.
 [[nodiscard]] int register_callbacks();
+/// Call retry_waiting in each turn while there is something to retry. @thread  progress lock held
+void set_retries() noexcept;
 /// What opal_progress calls.
 int progress() noexcept;
 /// Wait until a request is complete. @thread  progress lock NOT held

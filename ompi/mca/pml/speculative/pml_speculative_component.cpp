@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pml_speculative.hpp"
 
+#include "ompi/mca/common/overlap/settings.hpp"
 #include "opal/mca/common/overlap/counters.hpp"
 #include "opal/mca/common/overlap/message.hpp"
 #include "opal/mca/common/overlap/tunables.hpp"
@@ -32,7 +33,8 @@ int component_register() noexcept {
   return guarded([]() -> int {
     add_help_folder();
     if (const int rc = register_tunables(self(), rows()); rc != OPAL_SUCCESS) return rc;
-    return register_counters(self(), counter_rows());
+    if (const int rc = register_counters(self(), counter_rows()); rc != OPAL_SUCCESS) return rc;
+    return common::register_settings(*self());
   });
 }
 
@@ -43,6 +45,7 @@ int component_open() noexcept {
                              OVERLAP_SIZE_ROW(mca_pml_base_send_request_t),
                              OVERLAP_SIZE_ROW(mca_pml_base_recv_request_t)};
     if (!check_running_openmpi("pml/speculative", sizes)) return OPAL_ERR_NOT_AVAILABLE;
+    if (const int rc = common::check_settings(); rc != OPAL_SUCCESS) return rc;
     return check_tunables(self(), rows());
   });
 }
@@ -97,6 +100,7 @@ mca_pml_base_module_t* component_init(int* priority, bool, bool mpi_threads) noe
 
 int component_finalize() noexcept {
   if (pml == nullptr) return OMPI_SUCCESS;
+  pml->interrupts.stop();
   opal_progress_unregister(progress);
   pml->completions.drain();
   {

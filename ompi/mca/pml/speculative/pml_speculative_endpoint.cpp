@@ -130,6 +130,7 @@ int add_procs(ompi_proc_t** procs, std::size_t count) noexcept {
 
 int del_procs(ompi_proc_t** procs, std::size_t count) noexcept {
   if (pml != nullptr) {
+    pml->interrupts.stop();
     const CallbackEntry entry;
     processes_gone = true;
     for (std::size_t i = 0; i < count; ++i) pml->endpoints.retire(*procs[i]);

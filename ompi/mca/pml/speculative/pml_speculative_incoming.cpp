@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pml_speculative_request.hpp"
 
+#include "ompi/mca/common/overlap/settings.hpp"
+
 namespace overlap::speculative {
 namespace {
 
@@ -24,13 +26,26 @@ void handle(std::span<const std::byte> message, const void* rail) {
   pml->actions.run();
 }
 
+/// The same in the interrupt thread, which connects to nobody.
+void handle_interrupted(std::span<const std::byte> message, const void* rail) {
+  if (find_fault(message) != nullptr || pml->protocol.knows_sender(message)) {
+    handle(message, rail);
+    return;
+  }
+  ++common::counters.interrupt_left;
+  pml->left.add(message, rail);
+  set_retries();
+}
+
 void receive(const Received& received) noexcept {
   const CallbackEntry entry;
   if (processes_gone) return;
   pml->driver.note_event();
   const int rc = guarded([&]() -> int {
     std::vector<std::byte> storage;
-    handle(gather(received, storage), received.btl);
+    const auto message = gather(received, storage);
+    pml->interrupts.inside() ? handle_interrupted(message, received.btl)
+                             : handle(message, received.btl);
     return OMPI_SUCCESS;
   });
   if (rc != OMPI_SUCCESS) {
@@ -47,7 +62,8 @@ void receive_eager(const Received& received) noexcept {
     if (head.kind_version == kind_version(Kind::eager) && head.flags == 0) [[likely]] {
       const CallbackEntry entry;
       ReceiveOp* op = nullptr;
-      if (!processes_gone && pml->protocol.try_match_eager(head, bytes - sizeof head, op)) {
+      if (!processes_gone && !pml->interrupts.inside() &&
+          pml->protocol.try_match_eager(head, bytes - sizeof head, op)) {
         pml->driver.note_event();
         pml->delivery.deliver(*op, 0, {received.data() + sizeof head, bytes - sizeof head});
         end(request_of(*op), false);
@@ -79,6 +95,12 @@ void prepare_convertor(ReceiveRequest& request) {
 }
 
 }  // namespace
+
+std::size_t LeftMessages::handle_all() {
+  const std::vector<Message> messages = std::exchange(messages_, {});
+  for (const Message& each : messages) handle(each.bytes, each.rail);
+  return messages.size();
+}
 
 void Delivery::deliver(ReceiveOp& op, std::uint64_t offset_bytes,
                        std::span<const std::byte> payload) {

@@ -16,13 +16,12 @@ void look_early(Communicator& comm, ReceiveOp& op) {
   }
 }
 
-/// Start a receive under the lock. @returns  the request
-ReceiveRequest* start_locked(void* buffer, std::size_t count, ompi_datatype_t* type, int source,
-                             int tag, ompi_communicator_t* comm) {
-  const Entry entry;
+/// @thread  progress lock held
+ReceiveRequest& start_new(void* buffer, std::size_t count, ompi_datatype_t* type, int source,
+                          int tag, ompi_communicator_t* comm) {
   ReceiveRequest* made = make_receive(buffer, count, type, source, tag, comm, false);
   start_receive(*made);
-  return made;
+  return *made;
 }
 
 }  // namespace
@@ -53,11 +52,13 @@ void start_receive(ReceiveRequest& request) {
   if (op.source != any_source && op.capacity_bytes > 0) {
     const Endpoint* endpoint = endpoint_of(comm.peer(op.source));
     if (endpoint != nullptr && op.capacity_bytes > endpoint->eager_bytes) [[unlikely]] {
+      request.demand.add(pml->interrupts);
       op.speculate = may_speculate(*endpoint);
       // Without RTRs there is nothing to save: the copy is made here, now or in MPI_Wait.
       if (op.speculate) look_early(comm, op);
     }
   } else if (op.source == any_source && op.capacity_bytes > tunables.shared_memory_eager_limit) {
+    request.demand.add(pml->interrupts);
     look_early(comm, op);
   }
   Arrived* eager = pml->protocol.post_receive(comm, op);
@@ -94,7 +95,8 @@ int irecv_init(void* buffer, std::size_t count, ompi_datatype_t* type, int sourc
 int irecv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag,
           ompi_communicator_t* comm, ompi_request_t** request) noexcept {
   return guarded([&]() -> int {
-    *request = &start_locked(buffer, count, type, source, tag, comm)->ompi();
+    const LeavingEntry entry(pml->interrupts);
+    *request = &start_new(buffer, count, type, source, tag, comm).ompi();
     return OMPI_SUCCESS;
   });
 }
@@ -102,7 +104,12 @@ int irecv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, in
 int recv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int tag,
          ompi_communicator_t* comm, ompi_status_public_t* status) noexcept {
   return guarded([&]() -> int {
-    return finish_blocking(*start_locked(buffer, count, type, source, tag, comm), status);
+    ReceiveRequest* made = nullptr;
+    {
+      const Entry entry;
+      made = &start_new(buffer, count, type, source, tag, comm);
+    }
+    return finish_blocking(*made, status);
   });
 }
 

@@ -321,6 +321,7 @@ int start_rendezvous(const SendCall& call, Peer& peer, const Endpoint& endpoint,
                      SendRequest& request) {
   request.op.peer = &peer;
   if (call.buffered() && !move_to_attached_buffer(request)) return MPI_ERR_BUFFER;
+  request.demand.add(pml->interrupts);
   // Where RTRs usually come, but cross their sends, this one is given a moment to come (P1.14); it
   // is decided before the call returns, because the caller may leave MPI.
   pml->protocol.start_send(request.op, may_speculate(endpoint) ? steady_now_ns() : 0);
@@ -384,7 +385,7 @@ int isend(const void* buffer, std::size_t count, ompi_datatype_t* type, int dest
           ompi_request_t** request) noexcept {
   SendRequest* made = nullptr;
   const int rc = guarded([&]() -> int {
-    const Entry entry;
+    const LeavingEntry entry(pml->interrupts);
     return start_message({buffer, count, type, destination, tag, mode, comm}, made);
   });
   if (rc != OMPI_SUCCESS) [[unlikely]] {

@@ -45,7 +45,7 @@ int improbe_once(int source, int tag, ompi_communicator_t* comm, int* matched,
 /// The request that a matched probe's message becomes.
 ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t* type,
                                 ompi_message_t** message) {
-  const Entry entry;
+  const LeavingEntry entry(pml->interrupts);
   auto* taken = static_cast<Arrived*>((*message)->req_ptr);
   ReceiveRequest* request =
       make_receive(buffer, count, type, taken->peer->rank, taken->tag, (*message)->comm, false);

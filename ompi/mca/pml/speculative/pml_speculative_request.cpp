@@ -37,6 +37,7 @@ void construct_send(SendRequest* request) {
   new (&request->op) OwnedOp<SendOp, SendRequest>;
   request->op.request = request;
   new (&request->life) RequestLife;
+  new (&request->demand) Demand;
   request->buffered = false;
   new (&request->exposed) Registration;
   new (&request->transfer) SendTransfer(*request);
@@ -53,6 +54,7 @@ void construct_receive(ReceiveRequest* request) {
   new (&request->op) OwnedOp<ReceiveOp, ReceiveRequest>;
   request->op.request = request;
   new (&request->life) RequestLife;
+  new (&request->demand) Demand;
   new (&request->exposed) Registration;
   new (&request->transfer) ReceiveTransfer(*request);
   request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
@@ -65,8 +67,8 @@ void construct_receive(ReceiveRequest* request) {
 /// May a request be completed where its protocol ends? Only when that runs nobody's code and drops
 /// no reference, and no other thread can be waiting.
 bool completes_at_once(const ompi_request_t& request, const RequestLife& life) noexcept {
-  return !opal_using_threads() && request.req_complete_cb == nullptr && !life.freed() &&
-         request.req_complete == REQUEST_PENDING;
+  return !opal_using_threads() && !pml->interrupts.inside() && request.req_complete_cb == nullptr &&
+         !life.freed() && request.req_complete == REQUEST_PENDING;
 }
 
 template <class Request>
@@ -137,6 +139,7 @@ void release(ReceiveRequest& request) noexcept {
 }
 
 void end(SendRequest& request) {
+  request.demand.drop(pml->interrupts);
   request.exposed.drop();
   request.transfer.release();
   request.base.req_base.req_pml_complete = true;
@@ -145,6 +148,7 @@ void end(SendRequest& request) {
 }
 
 void end(ReceiveRequest& request, bool cancelled) {
+  request.demand.drop(pml->interrupts);
   request.exposed.drop();
   request.transfer.release();
   request.base.req_base.req_pml_complete = true;

@@ -95,6 +95,7 @@ struct SendRequest {
   mca_pml_base_send_request_t base;
   OwnedOp<SendOp, SendRequest> op;
   RequestLife life;
+  Demand demand;
   Endpoint* endpoint;  ///< that the message goes to
   bool buffered;  ///< MPI_Bsend has packed the data elsewhere: complete towards MPI since its start
   Registration exposed;  ///< for the receiver's read
@@ -109,6 +110,7 @@ struct ReceiveRequest {
   mca_pml_base_recv_request_t base;
   OwnedOp<ReceiveOp, ReceiveRequest> op;
   RequestLife life;
+  Demand demand;
   bool contiguous;
   bool converter_ready;
   Registration exposed;  ///< for the sender's write

@@ -9,7 +9,7 @@ int start_one(mca_pml_base_request_t& base) {
   SendRequest* message = nullptr;
   int rc = OMPI_SUCCESS;
   {
-    const Entry entry;
+    const LeavingEntry entry(pml->interrupts);
     if (base.req_type == MCA_PML_REQUEST_RECV) {
       start_receive(reinterpret_cast<ReceiveRequest&>(base));
     } else {

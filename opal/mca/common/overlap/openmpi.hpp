@@ -19,6 +19,7 @@
 //   publish, lookup_published      a BTL's address, through the modex
 //   remove_at_end(path)            the launcher's daemon removes a file when this process has ended
 //   poll_events()                  one non-blocking turn of libevent (TCP)
+//   list_descriptors(), count_events()  what libevent watches
 //   set_event_polling(on)          let opal_progress drive libevent (the default) or leave it to us
 //   for_each_btl(f)                every initialised BTL module
 //   hostname(proc)                 of a peer, for messages
@@ -166,6 +167,16 @@ OVERLAP_EXPORT void add_help_folder() noexcept;
 /// @thread   progress lock held; event polling by opal_progress switched off
 /// (set_event_polling(false))
 OVERLAP_EXPORT int poll_events() noexcept;
+
+/// Can list_descriptors list anything? A bundled libevent (2.0) cannot.
+inline constexpr bool can_list_descriptors = LIBEVENT_VERSION_NUMBER >= 0x02010200;
+/// List the descriptors that the event loop watches, each once, in ascending order.
+/// @param descriptors  in: anything
+/// @thread  progress lock held; throws std::bad_alloc
+OVERLAP_EXPORT void list_descriptors(std::vector<int>& descriptors);
+/// @returns  events that the event loop waits for, several for one descriptor perhaps
+/// @thread   progress lock held
+[[nodiscard]] OVERLAP_EXPORT std::size_t count_events() noexcept;
 
 /// Let opal_progress drive the event loop, or only us.
 ///

@@ -35,6 +35,7 @@ enum class StepKind : std::uint8_t {
   fenced_store,
   exchange,
   compare_exchange,
+  modify,  ///< clear the bits of `expected`, set those of `value`, answer what was there
   membarrier,
   wait,
   await_zero,
@@ -245,6 +246,12 @@ class Machine {
         if (word == step.expected) word = step.value;
         return true;
       }
+      case StepKind::modify: {
+        drain(thread);
+        std::uint64_t& word = memory_[static_cast<std::size_t>(step.cell)];
+        thread.result = std::exchange(word, (word & ~step.expected) | step.value);
+        return true;
+      }
       case StepKind::membarrier:
         for (Thread& other : threads_) drain(other);
         thread.result = 0;
@@ -329,8 +336,8 @@ class Machine {
 
   void tell(const Choice& choice, const Thread& thread) {
     static constexpr std::array names{
-        "local",      "load", "store",      "fenced store", "exchange", "compare-exchange",
-        "membarrier", "wait", "await zero", "wake one",     "wake all"};
+        "local",  "load",       "store", "fenced store", "exchange", "compare-exchange",
+        "modify", "membarrier", "wait",  "await zero",   "wake one", "wake all"};
     char line[96];
     if (choice.flush)
       std::snprintf(line, sizeof line, "t%d: buffer writes cell %d = %llu\n", choice.thread,
@@ -380,6 +387,12 @@ class Atomic {
     const bool done = found == expected;
     expected = found;
     return done;
+  }
+  /// Clear and set bits in one step. @returns  what was there
+  T modify(T clear, T set) {
+    return static_cast<T>(
+        Machine::current->step({StepKind::modify, cell_, static_cast<std::uint64_t>(clear),
+                                static_cast<std::uint64_t>(set)}));
   }
   [[nodiscard]] int cell() const { return cell_; }
 

@@ -73,18 +73,21 @@ void add_large(const PathFacts& facts, std::vector<PathRow>& rows) {
   if (facts.send.eager_bytes == no_limit) return;
   const std::uint64_t first = facts.send.eager_bytes + 1;
   const RtrUse use = choose_rtr(facts.rtr);
-  const char* fragments = "neither side can access the other's memory; both have to call MPI";
+  const char* when = facts.interrupts ? "while both compute (common_overlap_progress)"
+                                      : "when both have called MPI";
+  const std::string fragments =
+      std::string("neither side can access the other's memory; fragments move ") + when;
   if (use == RtrUse::sent) {
     const std::uint64_t from = std::max(first, facts.rtr_min_bytes);
     const bool put = facts.can_put && facts.rtr_names_memory;
-    const char* how = put ? "it sent its address; MPI_Isend writes into its buffer"
-                      : facts.can_put
-                          ? "not for synchronous sends; in fragments, so that MPI_Cancel "
-                            "needs no sender (pml_speculative_cancel is local)"
-                          : fragments;
+    const std::string how =
+        put             ? "it sent its address; MPI_Isend writes into its buffer"
+        : facts.can_put ? "not for synchronous sends; in fragments, so that MPI_Cancel needs no "
+                          "sender (pml_speculative_cancel is local)"
+                        : fragments;
     rows.push_back({from, no_limit, put ? "RTR, put" : "RTR, fragments",
                     put ? facts.memory_btl : facts.eager_btl,
-                    std::string("the receive was posted first, with source and tag; ") + how});
+                    "the receive was posted first, with source and tag; " + how});
   }
   const bool memory = facts.can_get || facts.can_put;
   rows.push_back({first, no_limit,
@@ -94,7 +97,7 @@ void add_large(const PathFacts& facts, std::vector<PathRow>& rows) {
                   memory ? facts.memory_btl : facts.eager_btl,
                   no_rtr(use) + "; " +
                       (facts.can_get   ? "the receiver reads when it calls MPI"
-                       : facts.can_put ? "the sender writes when both have called MPI"
+                       : facts.can_put ? std::string("the sender writes ") + when
                                        : fragments)});
 }
 

@@ -43,6 +43,7 @@ struct PathFacts {
   bool can_put = false;
   bool can_get = false;
   bool rtr_names_memory = true;  ///< pml_speculative_cancel, and what the rails are like
+  bool interrupts = false;       ///< the interrupt thread of each side progresses its messages
   SendFacts send;  ///< eager_bytes, zero_copy_bytes, can_inject; of a contiguous message
   RtrFacts rtr;
   std::uint64_t rtr_min_bytes = 0;  ///< smallest receive that sends an RTR

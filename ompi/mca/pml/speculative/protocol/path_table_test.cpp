@@ -68,6 +68,18 @@ TEST_CASE("TCP: no btl_sendi, no get", "[path_table]") {
               {65001, UINT64_MAX, "RTS, put", "when both have called MPI"}});
 }
 
+TEST_CASE("TCP with interrupt threads: messages move while both compute", "[path_table][P4.3]") {
+  PathFacts facts = tcp;
+  facts.interrupts = true;
+  check(facts, {{0, 65000, "copy", ""},
+                {65001, UINT64_MAX, "RTR, put", "posted first"},
+                {65001, UINT64_MAX, "RTS, put", "while both compute (common_overlap_progress)"}});
+  facts.can_put = false;
+  check(facts, {{0, 65000, "copy", ""},
+                {65001, UINT64_MAX, "RTR, fragments", "fragments move while both compute"},
+                {65001, UINT64_MAX, "RTS, fragments", "fragments move while both compute"}});
+}
+
 TEST_CASE("btl/ring: a class of its own for zero-copy", "[path_table]") {
   check(ring, {{0, 1023, "inject", "where it refuses: copy"},
                {1024, 8192, "inject", "where it refuses: zero-copy"},
@@ -96,8 +108,8 @@ TEST_CASE("Without access to memory data goes in fragments", "[path_table]") {
   facts.can_put = false;
   facts.memory_btl.clear();
   check(facts, {{0, 65000, "copy", ""},
-                {65001, UINT64_MAX, "RTR, fragments", "both have to call MPI"},
-                {65001, UINT64_MAX, "RTS, fragments", "both have to call MPI"}});
+                {65001, UINT64_MAX, "RTR, fragments", "when both have called MPI"},
+                {65001, UINT64_MAX, "RTS, fragments", "when both have called MPI"}});
   CHECK(path_table(facts)[2].btl == "tcp");
 }
 

@@ -169,6 +169,10 @@ class Protocol {
     return true;
   }
 
+  /// May this message be answered to a process that the host has an endpoint of (Peer::host_data)?
+  /// If not, on_message makes the host connect. @param message  passed find_fault
+  [[nodiscard]] bool knows_sender(std::span<const std::byte> message) const noexcept;
+
   /// A message, prefix and header and all. What belongs to a freed communicator or to a request
   /// that has ended is dropped and counted. @param message  passed find_fault
   /// @param rail  what it came over, kept with the memory that it describes; never looked at

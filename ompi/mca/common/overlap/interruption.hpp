@@ -1,0 +1,101 @@
+// What the interrupt thread does and when a call must ring for it, over any host.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "ompi/mca/common/overlap/protocol/interrupt_loop.hpp"
+
+namespace overlap {
+
+/// What the interrupt thread is doing, as far as it decides whether a call must ring.
+enum class Doze : std::uint8_t { awake, parked, napping, armed };
+
+/// The interrupt thread's loop and the other side of it, calls that leave MPI.
+///
+/// Host supplies the machine, so that the thread and the exhaustive test run the same lines:
+///   Host::Atomic<T>
+///   bool stopping()            the loop is to end; ring() follows
+///   bool sleep(Sleep)          until what it says; returns whether it was rung. A ring before the
+///                              sleep is not lost. Edges of sockets are taken out in here
+///   bool try_lock(), unlock()  the progress lock
+///   uint32_t turns()           progress by MPI threads so far; any thread; wraps
+///   bool wanted()              a request waits for this process; under the lock
+///   Turn turn()                progress once; under the lock
+///   bool is_stale()            since the last turn() of the thread, connections have been made or
+///                              data was left for a socket that has room; under the lock
+///
+/// Ownership
+///   doze_        the thread writes every value, calls that ring write awake
+///   seen_turns_  the thread
+/// Orders
+///   D1 doze_.store(parked | armed) under the progress lock, by which the thread has just seen that
+///   nothing is wanted or nothing left -> D2 doze_.load under the lock, by a call that has changed
+///   that. The lock orders the two: a later change sees that it must ring. Other values may be seen
+///   late: a nap ends by itself.
+template <class Host>
+class Interruption {
+ public:
+  /// What one turn has found.
+  struct Turn {
+    bool moved = false;     ///< messages or pieces of them
+    bool readable = false;  ///< there is something to read that the turn has left
+  };
+
+  explicit Interruption(Host& host) noexcept : host_(host) {}
+
+  /// A call is about to leave MPI with something wanted: must it ring after it has left the lock?
+  /// @thread  progress lock held
+  [[nodiscard]] bool must_ring() noexcept {
+    const Doze doze = doze_.load(std::memory_order_relaxed);  // D2
+    // An armed thread need not know of a new request, but of what no descriptor wakes it for.
+    if (doze == Doze::awake || (doze == Doze::armed && !host_.is_stale())) return false;
+    doze_.store(Doze::awake, std::memory_order_relaxed);  // one ring is enough
+    return true;
+  }
+
+  /// The thread.
+  void run() noexcept {
+    while (!host_.stopping()) {
+      const Sleep sleep = loop_.next(look());
+      if (sleep.until == Sleep::Until::again) continue;
+      if (sleep.until == Sleep::Until::time) doze_.store(Doze::napping, std::memory_order_relaxed);
+      if (host_.sleep(sleep)) loop_.rung();
+      doze_.store(Doze::awake, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  /// Try to progress once. An MPI thread that has taken turns since the last look is inside MPI, or
+  /// soon will be again: it does the work itself, and a rival would only cost it time (P4.5).
+  [[nodiscard]] Look look() noexcept {
+    const std::uint32_t turns = host_.turns();
+    if (std::exchange(seen_turns_, turns) != turns) return Look::refused;
+    if (!host_.try_lock()) return Look::refused;
+    const Look found = look_inside();
+    host_.unlock();
+    return found;
+  }
+
+  [[nodiscard]] Look look_inside() noexcept {
+    if (!host_.wanted()) {
+      doze_.store(Doze::parked, std::memory_order_relaxed);  // D1
+      return Look::unneeded;
+    }
+    const Turn turn = host_.turn();
+    // What has moved may have left data for a socket that has room.
+    if (turn.moved) return Look::moved;
+    if (turn.readable) return Look::stalled;
+    doze_.store(Doze::armed, std::memory_order_relaxed);  // D1
+    return Look::quiet;
+  }
+
+  Host& host_;
+  InterruptLoop loop_;
+  std::uint32_t seen_turns_ = 0;
+  typename Host::template Atomic<Doze> doze_{Doze::awake};
+};
+
+}  // namespace overlap

@@ -1,0 +1,242 @@
+// The interrupt thread's own code, a call that leaves MPI and what arrives, in every order.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/common/overlap/interruption.hpp"
+#include "opal/mca/common/overlap/tso_explorer.hpp"
+#include "test/support/catch.hpp"
+
+#include <bit>
+#include <optional>
+
+#if !defined(__SANITIZE_THREAD__)  // it cannot follow the fibers, and here is only one thread
+
+namespace {
+
+using overlap::Sleep;
+using overlap::tso::Machine;
+using overlap::tso::Outcome;
+using overlap::tso::StepKind;
+using overlap::tso::Verdict;
+using Cell = overlap::tso::Atomic<std::uint32_t>;
+constexpr auto fenced = std::memory_order_seq_cst;
+
+enum class Fault : std::uint8_t {
+  none,
+  never_rings,       ///< calls do not ring
+  ring_is_not_kept,  ///< a ring that meets no sleeper is lost
+  never_stale,       ///< what a call leaves for a socket that has room is not noticed
+  one_turn,          ///< a turn that has moved something is not repeated
+  naps_for_ever      ///< a nap ends only when rung
+};
+
+/// One process: a socket, the progress lock, what it waits for.
+///
+/// Ownership
+///   kernel_    rung | arrived; the kernel's own words for the bell and the socket
+///   sends_     progress lock; bits of sends whose data is for a socket that has room, and stale
+///   receive_   progress lock; 1: a receive, or a send that waits for an answer, is outstanding
+template <Fault fault>
+class World {
+ public:
+  template <class T>
+  using Atomic = overlap::tso::Atomic<T>;
+  using Interruption = overlap::Interruption<World>;
+  static constexpr std::uint32_t first = 1, second = 2, stale = 4;
+
+  // --- the kernel ---------------------------------------------------------------------------
+
+  /// A message comes in.
+  void arrive() { change(arrived); }
+  void ring() {
+    if (fault != Fault::never_rings) change(fault == Fault::ring_is_not_kept ? 0 : rung);
+  }
+
+  // --- MPI threads --------------------------------------------------------------------------
+
+  void receive() {
+    leave([this] { receive_.store(1, fenced); });
+  }
+  /// @param which  first or second
+  void send(std::uint32_t which) {
+    leave([this, which] { sends_.modify(0, which | stale); });
+  }
+  /// Progress once inside MPI (MPI_Test).
+  void progress() {
+    lock();
+    turns_.store(1, fenced);
+    static_cast<void>(serve());
+    unlock();
+  }
+  /// The application looks at its buffers, outside MPI.
+  void await_receive() { Machine::current->step({StepKind::await_zero, receive_.cell()}); }
+  void await_sends() { Machine::current->step({StepKind::await_zero, sends_.cell()}); }
+  void stop() { change(rung | stopped); }
+
+  // --- the host of Interruption -------------------------------------------------------------
+
+  bool stopping() const { return seen_stopped_; }
+  bool sleep(Sleep sleep) {
+    if (sleep.until == Sleep::Until::time && fault != Fault::naps_for_ever) {
+      // Whoever is inside leaves again: the looks in between would only be refused.
+      Machine::current->step({StepKind::await_zero, held_.cell()});
+      return is_rung(kernel_.modify(rung, 0));
+    }
+    for (;;) {
+      const std::uint32_t seen = kernel_.modify(rung, 0);
+      if (is_rung(seen)) return true;
+      if (sleep.until == Sleep::Until::arrival && (seen & arrived) != 0) return false;
+      Machine::current->step({StepKind::wait, kernel_.cell(), seen});
+      if (fault == Fault::ring_is_not_kept) return true;
+    }
+  }
+  bool try_lock() { return held_.exchange(1, fenced) == 0; }
+  void unlock() { held_.store(0, fenced); }
+  std::uint32_t turns() { return tests ? turns_.load(std::memory_order_relaxed) : 0; }
+  bool wanted() { return receive_.load(fenced) != 0 || sends_.load(fenced) != 0; }
+  typename Interruption::Turn turn() {
+    const bool moved = serve();
+    const bool readable = (kernel_.load(fenced) & arrived) != 0;
+    return {.moved = fault != Fault::one_turn && moved, .readable = readable};
+  }
+  bool is_stale() { return fault != Fault::never_stale && (sends_.load(fenced) & stale) != 0; }
+
+  bool answers = false;  ///< what arrives is answered by data, as a sender answers a receiver
+  bool tests = false;    ///< the application calls progress()
+  std::optional<Interruption> interruption{*this};
+
+ private:
+  void lock() {
+    while (!try_lock()) Machine::current->step({StepKind::await_zero, held_.cell()});
+  }
+  template <class Start>
+  void leave(Start start) {
+    lock();
+    start();
+    const bool rings = interruption->must_ring();
+    unlock();
+    if (rings) ring();
+  }
+  void change(std::uint32_t bits) {
+    kernel_.modify(0, bits);
+    Machine::current->step({StepKind::wake_all, kernel_.cell()});
+  }
+  bool is_rung(std::uint32_t seen) {
+    seen_stopped_ = (seen & stopped) != 0;
+    return (seen & rung) != 0;
+  }
+  /// A turn of the event loop: what is to be sent at its beginning goes, then what has arrived is
+  /// read; it ends the receive, or is answered by data that a later turn sends.
+  bool serve() {
+    const std::uint32_t sent = sends_.modify(first | second | stale, 0);
+    const bool came = (kernel_.modify(arrived, 0) & arrived) != 0;
+    if (came) receive_.store(0, fenced);
+    if (came && answers) sends_.modify(0, first);
+    return (sent & (first | second)) != 0 || came;
+  }
+
+  static constexpr std::uint32_t rung = 1, arrived = 2, stopped = 4;
+  Cell kernel_{0};
+  Cell held_{0};  ///< the progress lock
+  Cell sends_{0};
+  Cell receive_{0};
+  Cell turns_{0};
+  bool seen_stopped_ = false;  ///< the thread's own
+};
+
+template <Fault fault>
+using Script = std::function<void(World<fault>&)>;
+
+/// Thread 0 is the interrupt thread, 1 the application, 2 the network, if anything arrives.
+template <Fault fault>
+Verdict explore(const Script<fault>& application, const Script<fault>& network = {}) {
+  std::optional<World<fault>> world;
+  const auto setup = [&] { world.emplace(); };
+  std::vector<std::function<void()>> threads;
+  threads.emplace_back([&] { world->interruption->run(); });
+  threads.emplace_back([&] {
+    application(*world);
+    world->stop();
+  });
+  if (network) threads.emplace_back([&] { network(*world); });
+  Machine machine(setup, threads, [&] { return true; });
+  return machine.explore();
+}
+
+template <Fault fault>
+Verdict one_message() {
+  return explore<fault>(
+      [](auto& world) {
+        world.receive();
+        world.await_receive();
+      },
+      [](auto& world) { world.arrive(); });
+}
+template <Fault fault>
+Verdict one_answer() {
+  return explore<fault>(
+      [](auto& world) {
+        world.answers = true;
+        world.receive();
+        world.await_receive();
+        world.await_sends();
+      },
+      [](auto& world) { world.arrive(); });
+}
+/// Between the two the thread may be busy with the first, or parked.
+template <Fault fault>
+Verdict two_sends() {
+  return explore<fault>([](auto& world) {
+    world.send(world.first);
+    world.send(world.second);
+    world.await_sends();
+  });
+}
+/// The thread may be armed for the receive, whose message never comes, when the send starts.
+template <Fault fault>
+Verdict send_beside_receive() {
+  return explore<fault>([](auto& world) {
+    world.receive();
+    world.send(world.first);
+    world.await_sends();
+  });
+}
+/// A call that progresses is the last one for a long time; then the message comes.
+template <Fault fault>
+Verdict test_once() {
+  return explore<fault>([](auto& world) {
+    world.tests = true;
+    world.receive();
+    world.progress();
+    world.arrive();
+    world.await_receive();
+  });
+}
+
+void check_holds(const Verdict& verdict) {
+  INFO(verdict.states << " states, " << verdict.paths << " paths; the last one:\n"
+                      << verdict.story);
+  CHECK(verdict.outcome == Outcome::holds);
+  CHECK(verdict.states > 100);
+}
+
+}  // namespace
+
+TEST_CASE("messages and sends end while the application computes", "[interrupt][model][P4.3]") {
+  check_holds(one_message<Fault::none>());
+  check_holds(one_answer<Fault::none>());
+  check_holds(two_sends<Fault::none>());
+  check_holds(send_beside_receive<Fault::none>());
+}
+
+TEST_CASE("a call progresses and leaves its request outstanding", "[interrupt][model][P4.5]") {
+  check_holds(test_once<Fault::none>());
+}
+
+TEST_CASE("planted faults end in a request that waits for ever", "[interrupt][model]") {
+  CHECK(one_message<Fault::never_rings>().outcome == Outcome::deadlock);
+  CHECK(two_sends<Fault::ring_is_not_kept>().outcome == Outcome::deadlock);
+  CHECK(send_beside_receive<Fault::never_stale>().outcome == Outcome::deadlock);
+  CHECK(one_answer<Fault::one_turn>().outcome == Outcome::deadlock);
+  CHECK(test_once<Fault::naps_for_ever>().outcome == Outcome::deadlock);
+}
+
+#endif

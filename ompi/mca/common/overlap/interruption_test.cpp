@@ -1,0 +1,163 @@
+// The interrupt thread's loop with real threads, a real lock and a pipe for a socket.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/common/overlap/interruption.hpp"
+#include "opal/mca/common/overlap/progress_lock.hpp"
+#include "test/support/catch.hpp"
+
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include <poll.h>
+#include <unistd.h>
+
+namespace {
+
+using overlap::ProgressLock;
+using overlap::Sleep;
+
+class Pipe {
+ public:
+  Pipe() { REQUIRE(pipe(ends_.data()) == 0); }
+  ~Pipe() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  [[nodiscard]] int out() const { return ends_[0]; }
+  void put() const { CHECK(write(ends_[1], "x", 1) == 1); }
+  /// @returns  whether there was something
+  bool take() const {
+    char byte = 0;
+    return is_readable() && read(ends_[0], &byte, 1) == 1;
+  }
+  [[nodiscard]] bool is_readable() const {
+    pollfd set{ends_[0], POLLIN, 0};
+    return poll(&set, 1, 0) > 0;
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
+/// A process whose requests end when a byte has come through the socket for each.
+///
+/// Ownership
+///   outstanding_, ended_   the lock; ended_ is read outside too
+class Process {
+ public:
+  template <class T>
+  using Atomic = std::atomic<T>;
+  using Interruption = overlap::Interruption<Process>;
+
+  explicit Process(ProgressLock::Mode mode) {
+    lock_.start(mode);
+    thread_ = std::thread([this] { interruption_.run(); });
+  }
+  ~Process() {
+    stop_.store(true, std::memory_order_release);  // S1 -> S2
+    bell_.put();
+    thread_.join();
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void start_request() {
+    lock_.lock();
+    ++outstanding_;
+    const bool rings = interruption_.must_ring();
+    lock_.unlock();
+    if (rings) bell_.put();
+  }
+  /// MPI_Test.
+  void progress() {
+    lock_.lock();
+    turns_.fetch_add(1, std::memory_order_relaxed);
+    static_cast<void>(serve());
+    lock_.unlock();
+  }
+  void arrive() const { socket_.put(); }
+  [[nodiscard]] unsigned ended() const { return ended_.load(std::memory_order_acquire); }  // E2
+
+  // The host.
+  bool stopping() const { return stop_.load(std::memory_order_acquire); }  // S2
+  bool sleep(Sleep sleep) {
+    pollfd sets[] = {{bell_.out(), POLLIN, 0}, {socket_.out(), POLLIN, 0}};
+    const timespec nap{0, static_cast<long>(sleep.nap_ns)};
+    ppoll(sets, sleep.until == Sleep::Until::arrival ? 2 : 1,
+          sleep.until == Sleep::Until::time ? &nap : nullptr, nullptr);
+    return bell_.take();
+  }
+  bool try_lock() { return lock_.try_lock(); }
+  void unlock() { lock_.unlock(); }
+  std::uint32_t turns() const { return turns_.load(std::memory_order_relaxed); }
+  bool wanted() const { return outstanding_ > 0; }
+  Interruption::Turn turn() {
+    ++own_turns;
+    const bool moved = serve();
+    return {.moved = moved, .readable = socket_.is_readable()};
+  }
+  static bool is_stale() { return false; }
+
+  unsigned own_turns = 0;  ///< of the thread; the lock
+
+ private:
+  bool serve() {
+    if (outstanding_ == 0 || !socket_.take()) return false;
+    --outstanding_;
+    ended_.store(ended_.load(std::memory_order_relaxed) + 1,
+                 std::memory_order_release);  // E1 -> E2
+    return true;
+  }
+
+  ProgressLock lock_;
+  Pipe bell_;
+  Pipe socket_;
+  unsigned outstanding_ = 0;
+  std::atomic<unsigned> ended_{0};
+  std::atomic<std::uint32_t> turns_{0};
+  std::atomic<bool> stop_{false};
+  Interruption interruption_{*this};
+  std::thread thread_;
+};
+
+bool await_ended(const Process& process, unsigned count) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (process.ended() < count) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+void run(ProgressLock::Mode mode) {
+  Process process(mode);
+  constexpr unsigned rounds = 300;
+  std::thread network([&process] {
+    for (unsigned i = 0; i < rounds; ++i) process.arrive();
+  });
+  unsigned ended = 0;
+  for (unsigned i = 0; i < rounds; ++i) {
+    process.start_request();
+    for (unsigned calls = i % 4; calls > 0; --calls) process.progress();
+    if (i % 3 == 0) REQUIRE(await_ended(process, ended = i + 1));  // outside "MPI"
+  }
+  REQUIRE(await_ended(process, rounds));
+  CHECK(process.ended() == rounds);
+  network.join();
+}
+
+}  // namespace
+
+TEST_CASE("requests end while their thread is elsewhere", "[interrupt][P4.3][P4.13]") {
+  run(ProgressLock::Mode::biased);
+  run(ProgressLock::Mode::shared);
+}
+
+TEST_CASE("the thread takes no turn while nothing is wanted", "[interrupt][P4.12]") {
+  Process process(ProgressLock::Mode::biased);
+  for (int i = 0; i < 100; ++i) process.arrive();
+  for (int i = 0; i < 100; ++i) process.progress();
+  CHECK(process.own_turns == 0);
+}

@@ -1,0 +1,90 @@
+// When the interrupt thread sleeps, how long, and what wakes it.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace overlap {
+
+/// What the interrupt thread has found when it tried to progress once.
+enum class Look : std::uint8_t {
+  refused,   ///< an MPI thread is progressing: the work is in good hands
+  unneeded,  ///< no request waits for this process
+  moved,     ///< the turn has moved something, and there may be more
+  stalled,   ///< there is something to read, and no message or piece of one has ended
+  quiet      ///< nothing more to do
+};
+
+/// How it sleeps until it tries again.
+struct Sleep {
+  enum class Until : std::uint8_t {
+    again,    ///< not at all: only the lock is given back in between
+    rung,     ///< an MPI thread rings
+    arrival,  ///< a descriptor has something to read, or room again; or an MPI thread rings
+    time      ///< nap_ns have passed; or an MPI thread rings
+  };
+  Until until = Until::rung;
+  std::uint32_t nap_ns = 0;  ///< Until::time only
+
+  bool operator==(const Sleep&) const = default;
+};
+
+/// The interrupt thread's decisions (P4.3, P4.5, P4.12): it uses no processor time while nobody
+/// waits, and leaves the work to an MPI thread that progresses.
+///
+///   parked --ring--> looking --quiet--> armed --arrival, ring--> looking
+///      ^                |  ^
+///      +---unneeded-----+  +--time, ring-- napping <--refused, stalled too often-- looking
+///
+///   look \ sleep   what follows
+///   unneeded       parked: until rung
+///   quiet          armed: until an arrival
+///   moved          again at once, the lock given back in between
+///   stalled        the same, so often; then as refused
+///   refused        napping: twice as long as the last time, in [nap_min_ns, nap_max_ns]
+///
+/// A nap ends by itself, so an MPI thread that leaves MPI without a word costs a delay and never
+/// a lost wake-up. Naps double: the delay is at most about the time that thread was inside.
+class InterruptLoop {
+ public:
+  static constexpr std::uint32_t nap_min_ns = 20'000;
+  static constexpr std::uint32_t nap_max_ns = 2'000'000;
+  /// A descriptor that nobody reads looks like one of which a large message is read piece by piece.
+  static constexpr std::uint32_t stalls_max = 4096;
+
+  /// @returns  how to sleep after this look
+  [[nodiscard]] Sleep next(Look look) noexcept {
+    switch (look) {
+      case Look::unneeded: rest(); return {Sleep::Until::rung, 0};
+      case Look::quiet: rest(); return {Sleep::Until::arrival, 0};
+      case Look::moved: rest(); return {Sleep::Until::again, 0};
+      case Look::stalled:
+        if (stalls_ < stalls_max) {
+          ++stalls_;
+          return {Sleep::Until::again, 0};
+        }
+        return nap();
+      case Look::refused: return nap();
+    }
+    return nap();
+  }
+  /// An MPI thread has rung: it has new work and is about to leave MPI.
+  void rung() noexcept { rest(); }
+
+ private:
+  void rest() noexcept {
+    next_nap_ns_ = nap_min_ns;
+    stalls_ = 0;
+  }
+  [[nodiscard]] Sleep nap() noexcept {
+    const std::uint32_t nap_ns = next_nap_ns_;
+    next_nap_ns_ = std::min(nap_ns * 2, nap_max_ns);
+    return {Sleep::Until::time, nap_ns};
+  }
+
+  std::uint32_t next_nap_ns_ = nap_min_ns;
+  std::uint32_t stalls_ = 0;
+};
+
+}  // namespace overlap

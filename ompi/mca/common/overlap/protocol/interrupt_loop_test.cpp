@@ -1,0 +1,89 @@
+// How the interrupt thread sleeps after what it has found.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/common/overlap/protocol/interrupt_loop.hpp"
+
+#include "test/support/catch.hpp"
+
+#include <array>
+#include <random>
+
+using overlap::InterruptLoop;
+using overlap::Look;
+using overlap::Sleep;
+using Until = overlap::Sleep::Until;
+
+namespace {
+
+constexpr std::array all_looks{Look::refused, Look::unneeded, Look::moved, Look::stalled,
+                               Look::quiet};
+constexpr Sleep nap(std::uint32_t ns) { return {Until::time, ns}; }
+
+}  // namespace
+
+TEST_CASE("a message that comes in while the application computes", "[interrupt][P4.3]") {
+  InterruptLoop loop;
+  CHECK(loop.next(Look::unneeded) == Sleep{Until::rung, 0});
+  loop.rung();  // a receive was posted
+  CHECK(loop.next(Look::refused) == nap(20'000));
+  CHECK(loop.next(Look::quiet) == Sleep{Until::arrival, 0});
+  CHECK(loop.next(Look::moved) == Sleep{Until::again, 0});
+  CHECK(loop.next(Look::quiet) == Sleep{Until::arrival, 0});
+  CHECK(loop.next(Look::moved) == Sleep{Until::again, 0});  // the last piece
+  CHECK(loop.next(Look::unneeded) == Sleep{Until::rung, 0});
+}
+
+TEST_CASE("naps double while an MPI thread is inside, up to a limit", "[interrupt][P4.5]") {
+  InterruptLoop loop;
+  std::uint32_t expected = InterruptLoop::nap_min_ns;
+  for (int i = 0; i < 20; ++i) {
+    CHECK(loop.next(Look::refused) == nap(expected));
+    expected = std::min(expected * 2, InterruptLoop::nap_max_ns);
+  }
+  CHECK(expected == InterruptLoop::nap_max_ns);
+}
+
+TEST_CASE("whatever is new makes the next nap short again", "[interrupt][P4.5]") {
+  for (const Look look : {Look::unneeded, Look::moved, Look::quiet}) {
+    InterruptLoop loop;
+    for (int i = 0; i < 5; ++i) CHECK(loop.next(Look::refused).until == Until::time);
+    CHECK(loop.next(look).until != Until::time);
+    CHECK(loop.next(Look::refused) == nap(InterruptLoop::nap_min_ns));
+  }
+  InterruptLoop loop;
+  for (int i = 0; i < 5; ++i) CHECK(loop.next(Look::refused).until == Until::time);
+  loop.rung();
+  CHECK(loop.next(Look::refused) == nap(InterruptLoop::nap_min_ns));
+}
+
+TEST_CASE("a descriptor that nobody reads does not keep the thread busy", "[interrupt][P4.12]") {
+  InterruptLoop loop;
+  for (std::uint32_t i = 0; i < InterruptLoop::stalls_max; ++i)
+    CHECK(loop.next(Look::stalled) == Sleep{Until::again, 0});
+  CHECK(loop.next(Look::stalled) == nap(InterruptLoop::nap_min_ns));
+  CHECK(loop.next(Look::stalled) == nap(2 * InterruptLoop::nap_min_ns));
+  CHECK(loop.next(Look::moved) == Sleep{Until::again, 0});
+  CHECK(loop.next(Look::stalled) == Sleep{Until::again, 0});  // counted anew
+}
+
+TEST_CASE("in any order: one kind of sleep per look, naps in their limits", "[interrupt]") {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    InterruptLoop loop;
+    for (int i = 0; i < 500; ++i) {
+      if (random() % 8 == 0) loop.rung();
+      const Look look = all_looks[random() % all_looks.size()];
+      const Sleep sleep = loop.next(look);
+      INFO("seed " << seed << ", look " << static_cast<int>(look));
+      const bool naps = sleep.until == Until::time;
+      CHECK(naps == (sleep.nap_ns != 0));
+      if (naps) {
+        CHECK(sleep.nap_ns >= InterruptLoop::nap_min_ns);
+        CHECK(sleep.nap_ns <= InterruptLoop::nap_max_ns);
+      }
+      if (look == Look::refused) CHECK(naps);
+      if (look == Look::unneeded) CHECK(sleep.until == Until::rung);
+      if (look == Look::moved) CHECK(sleep.until == Until::again);
+      if (look == Look::quiet) CHECK(sleep.until == Until::arrival);
+    }
+  }
+}

@@ -1,0 +1,73 @@
+// Parameters and counters of what the components share.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/common/overlap/settings.hpp"
+
+namespace overlap::common {
+
+Tunables tunables;
+Counters counters;
+
+namespace {
+
+/// No component, but Open MPI names parameters after one: common_overlap_*.
+const mca_base_component_t& name_bearer() {
+  static const mca_base_component_t bearer = [] {
+    mca_base_component_t made{};
+    const auto put = [](auto& to, std::string_view text) {
+      std::copy(text.begin(), text.end(), to);
+    };
+    put(made.mca_project_name, "ompi");
+    put(made.mca_type_name, "common");
+    put(made.mca_component_name, "overlap");
+    return made;
+  }();
+  return bearer;
+}
+
+std::span<const TunableRow> rows() {
+  static const auto table = tunable_rows(tunables);
+  return table;
+}
+
+std::span<const CounterRow> counter_rows() {
+  using enum CounterClass;
+  static const CounterRow table[] = {
+      {"interrupt_turns", "Turns of the event loop by the interrupt thread.", counter,
+       &counters.interrupt_turns},
+      {"interrupt_turns_empty", "Those that ended no message or part of one.", counter,
+       &counters.interrupt_turns_empty},
+      {"interrupt_rings", "Times that a call woke the interrupt thread for its request.", counter,
+       &counters.interrupt_rings},
+      {"interrupt_left",
+       "Messages that the interrupt thread left to the next MPI call, because this process had no "
+       "connection to their sender yet.",
+       counter, &counters.interrupt_left},
+  };
+  return table;
+}
+
+}  // namespace
+
+int register_settings(const mca_base_component_t& user) noexcept {
+  const void* const changeable[] = {&tunables.progress};
+  if (const int rc = register_tunables(&name_bearer(), rows(), changeable); rc != OPAL_SUCCESS)
+    return rc;
+  for (const TunableRow& row : rows()) {
+    const int index =
+        mca_base_var_find(name_bearer().mca_project_name, "common", "overlap", row.name);
+    if (index < 0) return index;
+    const int synonym = mca_base_var_register_synonym(
+        index, user.mca_project_name, user.mca_type_name, user.mca_component_name, row.name,
+        static_cast<mca_base_var_syn_flag_t>(0));
+    if (synonym < 0) return synonym;
+  }
+  return register_counters(&name_bearer(), counter_rows());
+}
+
+int check_settings() noexcept { return check_tunables(&name_bearer(), rows()); }
+
+void request_settings_report() {
+  request_report({.title = "common/overlap", .rows = counter_rows()});
+}
+
+}  // namespace overlap::common

@@ -1,0 +1,247 @@
+// P4: large messages move while their processes compute; nobody calls MPI in between.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "scene.hpp"
+
+#include <sys/wait.h>
+
+using namespace overlap::test;
+
+namespace {
+
+// More than two sockets take in while nobody reads.
+constexpr int bytes = 24 << 20;
+constexpr int tag = 5;
+
+/// Is a thread to progress here? Elsewhere the messages are only checked.
+bool progresses() { return over_tcp() && !set_to("OMPI_MCA_common_overlap_progress", "off"); }
+
+/// Look at memory until `reached` answers true, without any call of MPI.
+/// @returns  false when that did not happen within 30 seconds
+template <class Condition>
+bool watch_until(Condition&& reached) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!reached()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(microseconds(200));
+  }
+  return true;
+}
+
+/// The same for a message, byte by byte; its end first, which mostly comes last.
+bool watch_message(const Bytes& data, std::uint64_t seed) {
+  const Bytes expected = pattern(data.size(), seed);
+  return watch_until([&] {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // somebody else writes it
+    return data.back() == expected.back() && data == expected;
+  });
+}
+
+/// Both ranks are outside MPI from here to the end of the scope.
+class OutsideMpi {
+ public:
+  OutsideMpi(Steps& steps, int& step) : steps_(steps), step_(step) { meet(); }
+  ~OutsideMpi() { meet(); }
+  OutsideMpi(const OutsideMpi&) = delete;
+  OutsideMpi& operator=(const OutsideMpi&) = delete;
+
+ private:
+  /// Rank 0 comes, then rank 1, then both go on.
+  void meet() {
+    if (rank() == 0) {
+      steps_.reach(step_ + 1);
+      steps_.wait_for(step_ + 2);
+    } else {
+      steps_.wait_for(step_ + 1);
+      steps_.reach(step_ + 2);
+    }
+    step_ += 2;
+  }
+  Steps& steps_;
+  int& step_;
+};
+
+/// One message, whose sides start in an order that `early` sets; then both compute until it is
+/// there.
+enum class First : std::uint8_t { sender, receiver };
+struct Exchange {
+  First first = First::receiver;
+  int source = -1;  ///< -1: the partner by name
+  bool synchronous = false;
+};
+
+void exchange(Steps& steps, int& step, const Exchange& how, std::uint64_t seed) {
+  Bytes data = sender() ? pattern(bytes, seed) : empty(bytes);
+  MPI_Request request = MPI_REQUEST_NULL;
+  const auto start = [&] {
+    if (receiver()) {
+      MPI_Irecv(data.data(), bytes, MPI_BYTE, how.source == -1 ? partner() : how.source, tag,
+                MPI_COMM_WORLD, &request);
+    } else {
+      (how.synchronous ? MPI_Issend : MPI_Isend)(data.data(), bytes, MPI_BYTE, partner(), tag,
+                                                 MPI_COMM_WORLD, &request);
+    }
+  };
+  const bool early = sender() == (how.first == First::sender);
+  if (early) start();
+  { const OutsideMpi turn(steps, step); }
+  if (!early) start();
+  {
+    const OutsideMpi computing(steps, step);
+    if (receiver() && progresses()) CHECK(watch_message(data, seed));
+  }
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (receiver()) CHECK(first_wrong(data.data(), bytes, seed) == bytes);
+}
+
+}  // namespace
+
+TEST_CASE("P4.3: a message arrives while both sides compute") {
+  TWO_RANKS_WITH_COUNTERS();
+  Scene scene;
+  Counters counters;
+  Steps steps;
+  int step = 0;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    exchange(steps, step, {First::receiver}, 10 + i);
+    exchange(steps, step, {First::sender}, 20 + i);
+    exchange(steps, step, {First::receiver, MPI_ANY_SOURCE}, 30 + i);
+    exchange(steps, step, {First::sender, MPI_ANY_SOURCE}, 40 + i);
+    exchange(steps, step, {First::receiver, -1, true}, 50 + i);
+  }
+  CHECK((counters["interrupt_turns"] > 0) == progresses());
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("P4.12: nothing waits, nobody is woken") {
+  TWO_RANKS_WITH_COUNTERS();
+  Scene scene;
+  Steps steps;
+  int step = 0;
+  // Small messages, waited for at once, and a pause outside MPI.
+  MPI_Barrier(MPI_COMM_WORLD);
+  Counters counters;
+  for (int i = 0; i < 200; ++i) scene.meet();
+  { const OutsideMpi turn(steps, step); }
+  CHECK(counters["interrupt_rings"] == 0);
+  CHECK(counters["interrupt_turns"] == 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("P4.12: switched off and on at run time") {
+  TWO_RANKS_WITH_COUNTERS();
+  if (!progresses()) return;
+  Scene scene;
+  Counters counters;
+  int index = -1;
+  REQUIRE(MPI_T_cvar_get_index("common_overlap_progress", &index) == MPI_SUCCESS);
+  MPI_T_cvar_handle handle{};
+  int count = 0;
+  REQUIRE(MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count) == MPI_SUCCESS);
+  const auto set = [&handle](int value) {
+    REQUIRE(MPI_T_cvar_write(handle, &value) == MPI_SUCCESS);
+    MPI_Barrier(MPI_COMM_WORLD);
+  };
+  int before = -1;
+  REQUIRE(MPI_T_cvar_read(handle, &before) == MPI_SUCCESS);
+  Steps steps;
+  int step = 0;
+  set(0);
+  const auto turns = counters["interrupt_turns"];
+  {
+    Bytes data = sender() ? pattern(bytes, 3) : empty(bytes);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (receiver())
+      MPI_Irecv(data.data(), bytes, MPI_BYTE, partner(), tag, MPI_COMM_WORLD, &request);
+    else
+      MPI_Isend(data.data(), bytes, MPI_BYTE, partner(), tag, MPI_COMM_WORLD, &request);
+    {
+      const OutsideMpi computing(steps, step);
+      compute(microseconds(20000));
+      if (receiver()) CHECK(first_wrong(data.data(), bytes, 3) < bytes);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (receiver()) CHECK(first_wrong(data.data(), bytes, 3) == bytes);
+  }
+  CHECK(counters["interrupt_turns"] == turns);
+  set(before);
+  exchange(steps, step, {First::receiver}, 60);
+  MPI_T_cvar_handle_free(&handle);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("P4.3: both directions at once, several messages, many sizes") {
+  TWO_RANKS_WITH_COUNTERS();
+  Scene scene;
+  Steps steps;
+  int step = 0;
+  const std::vector<std::size_t> sizes{65'537, 131'072, 262'145, 1 << 20, (8 << 20) + 3};
+  std::vector<Bytes> in, out;
+  std::vector<MPI_Request> requests;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    in.push_back(empty(sizes[i]));
+    out.push_back(pattern(sizes[i], 100 + i + 10 * static_cast<std::size_t>(rank())));
+  }
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const int n = static_cast<int>(sizes[i]);
+    MPI_Request& receive = requests.emplace_back();
+    MPI_Irecv(in[i].data(), n, MPI_BYTE, partner(), static_cast<int>(i), scene.comm, &receive);
+    MPI_Request& send = requests.emplace_back();
+    MPI_Isend(out[i].data(), n, MPI_BYTE, partner(), static_cast<int>(i), scene.comm, &send);
+  }
+  const auto seed = [](std::size_t i) {
+    return 100 + i + 10 * static_cast<std::size_t>(partner());
+  };
+  {
+    const OutsideMpi computing(steps, step);
+    for (std::size_t i = 0; i < sizes.size() && progresses(); ++i)
+      CHECK(watch_message(in[i], seed(i)));
+  }
+  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    CHECK(first_wrong(in[i].data(), sizes[i], seed(i)) == sizes[i]);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("P4.3: from a process that this one has never talked to") {
+  if (size() != 4) return;
+  constexpr int from = 2, to = 1;  // collectives connect these two to others only
+  Steps steps;
+  Bytes data = rank() == from ? pattern(bytes, 80) : empty(bytes);
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (rank() == to)
+    MPI_Irecv(data.data(), bytes, MPI_BYTE, MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &request);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == from) {
+    MPI_Isend(data.data(), bytes, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
+    poke(microseconds(20000));  // until the connection is there
+    steps.reach(1);
+  }
+  if (rank() == to) {
+    steps.wait_for(1);
+    compute(microseconds(20000));  // long enough for the announcement; right or not without it
+  }
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (rank() == to) CHECK(first_wrong(data.data(), bytes, 80) == bytes);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("P4: a child process lives beside the thread") {
+  TWO_RANKS_WITH_COUNTERS();
+  Scene scene;
+  Steps steps;
+  int step = 0;
+  exchange(steps, step, {First::receiver}, 70);
+  Bytes data = sender() ? pattern(bytes, 71) : empty(bytes);
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (receiver())
+    MPI_Irecv(data.data(), bytes, MPI_BYTE, partner(), tag, scene.comm, &request);
+  else
+    MPI_Isend(data.data(), bytes, MPI_BYTE, partner(), tag, scene.comm, &request);
+  const pid_t child = fork();
+  if (child == 0) _exit(7);
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WEXITSTATUS(status) == 7);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (receiver()) CHECK(first_wrong(data.data(), bytes, 71) == bytes);
+}
