@@ -79,7 +79,7 @@ judge() {
     if [ -z "$complaint" ]; then pass "$name"; else fail "$name" "$complaint"; fi
 }
 
-for program in exchange arguments; do
+for program in exchange arguments spawn; do
     mpicc -std=gnu11 -O1 -Wall -Wextra -Werror -o "$programs/$program" "$here/bad/$program.c" || { echo "FAIL bad input: compile $program"; exit 1; }
 done
 for shim in refuse_cma other_version; do
@@ -119,6 +119,15 @@ one_rank() { echo "-n 1 env $1 $exchange ${2:-4}"; }
     judge "rank 0 on ob1, rank 1 on speculative" error "speculative" "ob1" "!$right"
     launch 40 $(one_rank OMPI_MCA_pml=speculative) : $(one_rank OMPI_MCA_pml=speculative) : $(one_rank OMPI_MCA_pml=ob1)
     judge "rank 2 of 3 on ob1" error "speculative" "ob1" "!$right"
+
+    # Another job's PML is its own affair.
+    launch 60 -n 2 $ours "$programs/spawn" OMPI_MCA_pml=speculative
+    judge "spawned processes on speculative" ok "spawned processes: done"
+    launch 60 -n 2 $ours "$programs/spawn" OMPI_MCA_pml=ob1
+    judge "spawned processes on ob1" error "1!job that runs another PML" "Process: +rank 0 of job 2 on " "Its PML: +ob1" "!spawned processes: done"
+    launch 60 -n 2 --mca pml ob1 "$programs/spawn" OMPI_MCA_pml=speculative
+    judge "spawned processes on speculative, their parents on ob1" error "1!job that runs another PML" "Process: +rank 0 of job 1 on " \
+        "Its PML: +ob1" "!spawned processes: done"
 
     for btl in vader tcp; do
         alike="--mca pml speculative --mca btl self,$btl"

@@ -39,6 +39,34 @@ void show_unreachable(const ompi_proc_t& peer) {
       "pml/speculative: unreachable");
 }
 
+/// The PML of a job, as its first process has published it; empty when it is not known.
+std::string pml_of_job(opal_process_name_t first) {
+  // Open MPI's own name for what mca_pml_base_pml_selected publishes.
+  mca_base_component_t base{};
+  std::strcpy(base.mca_type_name, "pml");
+  std::strcpy(base.mca_component_name, "base");
+  base.mca_component_major_version = 2;
+  const std::vector<std::byte> bytes = lookup_published(&base, first);
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return text.substr(0, text.find('\0'));
+}
+
+/// Do the processes of other jobs among these (spawned, connected) run this PML? Open MPI's check
+/// compares with the first process of one's own job only; messages of two PMLs end in a crash.
+bool jobs_run_speculative(ompi_proc_t** procs, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const opal_process_name_t& name = procs[i]->super.proc_name;
+    if (is_of_my_job(*procs[i]) || name.vpid != 0) continue;
+    const std::string theirs = pml_of_job(name);
+    if (theirs.empty() || theirs == "speculative") continue;
+    const opal_process_name_t& mine = ompi_proc_local()->super.proc_name;
+    show_message(topic_text("another PML", rank_text(name, mine).c_str(),
+                            hostname(procs[i]).c_str(), theirs.c_str()));
+    return false;
+  }
+  return true;
+}
+
 Endpoint* connect(ompi_proc_t& proc) {
   // A peer that is met for the first time here has not passed add_procs.
   ompi_proc_t* procs = &proc;
@@ -102,6 +130,7 @@ int add_procs(ompi_proc_t** procs, std::size_t count) noexcept {
         rc != OMPI_SUCCESS) {
       return rc;
     }
+    if (!jobs_run_speculative(procs, count)) return OMPI_ERR_UNREACH;
     opal_bitmap_t reachable;
     OBJ_CONSTRUCT(&reachable, opal_bitmap_t);
     int rc = opal_bitmap_init(&reachable, static_cast<int>(count));
