@@ -111,6 +111,26 @@ explain() {
         [ "$(grep -c '^pml/speculative: No message was larger than the eager limit' "$work/said")" = 1 ]
 }
 try "the paths of messages and their gain go to stderr" explain
+# Rank 0 polls once, the other rank calls nothing between MPI_Init and MPI_Finalize.
+cat >"$work/idle.c" <<'EOF'
+#include <mpi.h>
+int main(int argc, char **argv)
+{
+    int rank, found;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0) MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+    MPI_Finalize();
+    return 0;
+}
+EOF
+idle() {
+    "$mpicc" -o "$work/idle" "$work/idle.c" || return 1
+    timeout -k 5 20 "$mpirun" --oversubscribe -n 2 --mca pml speculative --mca pml_speculative_explain 1 "$work/idle" >"$work/said" 2>&1 || { cat "$work/said"; return 1; }
+    cat "$work/said"
+    [ "$(grep -c '^pml/speculative: No message was larger than the eager limit' "$work/said")" = 1 ]
+}
+try "a process that never polls takes part in the report" idle
 # BTLs | words of a line that the table of rank 0 must have, for each BTL; :: separates them
 paths() {
     while IFS='|' read -r arguments lines; do

@@ -43,6 +43,7 @@ extern "C" {
 #include "ompi/group/group.h"
 #include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/bml/bml.h"
+#include "ompi/mca/hook/base/base.h"
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/mca/pml/base/pml_base_bsend.h"
 #include "ompi/mca/pml/base/pml_base_recvreq.h"

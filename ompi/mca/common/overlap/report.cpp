@@ -35,32 +35,40 @@ void print(const CounterReport& report) {
   std::fputs(text.c_str(), stderr);  // not into the program's output; unbuffered: one write
 }
 
+ompi_hook_base_component_t& init_hook();
+
 /// Deleting an attribute of MPI_COMM_SELF is the first thing that MPI_Finalize does; everything
 /// still works then.
 int at_finalize(MPI_Comm, int, void*, void*) noexcept try {
+  ompi_hook_base_deregister_callbacks(&init_hook());
   std::ranges::for_each(reports(), print);
   return MPI_SUCCESS;
 } catch (...) {
   return MPI_ERR_NO_MEM;
 }
 
-/// Attributes cannot be set before MPI_Init has ended; wait for that.
-int when_initialised() noexcept {
-  int done = 0;
-  PMPI_Initialized(&done);
-  if (done == 0) return 0;
-  opal_progress_unregister(when_initialised);
+/// Attributes cannot be set before MPI_Init has ended. Open MPI calls this then in every process,
+/// also in one that never polls: the report needs all of them.
+void when_initialised(int, char**, int, int*) noexcept {
   int key = MPI_KEYVAL_INVALID;
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_finalize, &key, nullptr);
   PMPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
-  return 0;
+}
+
+ompi_hook_base_component_t& init_hook() {
+  static ompi_hook_base_component_t hook = [] {
+    ompi_hook_base_component_t made{};
+    made.hookm_mpi_init_bottom = when_initialised;
+    return made;
+  }();
+  return hook;
 }
 
 }  // namespace
 
 void report_at_finalize() {
   for (CounterReport& report : take_report_requests()) {
-    if (reports().empty()) opal_progress_register(when_initialised);
+    if (reports().empty()) ompi_hook_base_register_callbacks(&init_hook());
     reports().push_back(std::move(report));
   }
 }
