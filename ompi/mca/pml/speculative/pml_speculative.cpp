@@ -37,6 +37,7 @@ int retry_waiting() noexcept {
 std::string explain_job(std::span<const CounterRow> rows, const CounterSummary& summary) {
   const auto sum = [&](const char* name) { return sum_of(rows, summary, name); };
   return explain_gain({.rts_sent = sum("rts_sent"),
+                       .rts_only = sum("rts_only"),
                        .late_receives = sum("late_receives"),
                        .wildcard_receives = sum("wildcard_receives"),
                        .rtr_sent = sum("rtr_sent"),

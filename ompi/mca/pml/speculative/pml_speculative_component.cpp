@@ -137,6 +137,10 @@ std::span<const CounterRow> counter_rows() {
       {"rtr_awaited_in_time", "Sends that got an RTR by waiting.", counter,
        &counters.rtr_awaited_in_time},
       {"rts_sent", "RTSs sent.", counter, &counters.rts_sent},
+      {"rts_only",
+       "RTSs where no RTR can come: over shared memory (pml_speculative_shared_memory is auto), to "
+       "the process itself, over RDMA to another job.",
+       counter, &counters.rts_only},
       {"late_receives", "Receives that found the RTS of their message: they were posted late.",
        counter, &counters.late_receives},
       {"wildcard_receives",

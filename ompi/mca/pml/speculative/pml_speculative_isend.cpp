@@ -324,7 +324,9 @@ int start_rendezvous(const SendCall& call, Peer& peer, const Endpoint& endpoint,
   request.demand.add(pml->interrupts);
   // Where RTRs usually come, but cross their sends, this one is given a moment to come (P1.14); it
   // is decided before the call returns, because the caller may leave MPI.
-  pml->protocol.start_send(request.op, may_speculate(endpoint) ? steady_now_ns() : 0);
+  const bool rtr_may_come = may_speculate(endpoint);
+  if (!rtr_may_come) ++process_counters().rts_only;
+  pml->protocol.start_send(request.op, rtr_may_come ? steady_now_ns() : 0);
   while (request.op.state == SendState::deferred) {
     pml->driver.poll_thoroughly();
     pml->protocol.expire(steady_now_ns());

@@ -21,6 +21,7 @@ struct Counters {
   std::uint64_t rtr_awaited = 0;  ///< sends that waited a little for an RTR (P1.14)
   std::uint64_t rtr_awaited_in_time = 0;  ///< and got it
   std::uint64_t rts_sent = 0;
+  std::uint64_t rts_only = 0;           ///< of these, where receives send no RTRs (shared memory)
   std::uint64_t late_receives = 0;      ///< found the RTS of their message
   std::uint64_t wildcard_receives = 0;  ///< posted with a wildcard when their RTS came
   std::uint64_t rtr_ack_sent = 0;

@@ -18,12 +18,17 @@ std::string share(std::uint64_t part, std::uint64_t whole) {
 /// Why large messages used no RTR: what most of them have met.
 std::string reason(const JobTotals& totals) {
   if (!totals.speculation) return "No receive sends RTRs: pml_speculative_speculation is false.";
+  // Whatever else such messages met: an earlier receive would not have helped.
+  if (2 * totals.rts_only >= totals.rts_sent)
+    return share(totals.rts_only, totals.rts_sent) +
+           " announced messages went where receives send no RTR (rts_only): over shared memory, "
+           "where the copy is work for a processor whoever makes it (pml_speculative_shared_memory "
+           "is auto), to the process itself, or over RDMA to another job.";
   const std::uint64_t most = std::max(
       {totals.late_receives, totals.wildcard_receives, totals.rtr_late, totals.rtr_dropped});
   if (most == 0)
-    return "No receive was seen to be late: receives come through shared memory, where speculation "
-           "is off unless pml_speculative_shared_memory is always, stand behind one with a "
-           "wildcard, or have small buffers.";
+    return "No receive was seen to be late: receives stand behind one with a wildcard, have small "
+           "buffers, or are the first from their process on a communicator.";
   if (most == totals.late_receives)
     return share(most, totals.rts_sent) +
            " receives were posted after their message had been announced (late_receives). " +

@@ -27,7 +27,8 @@ TEST_CASE("used RTRs are counted, and need no advice", "[P1.13]") {
 }
 
 TEST_CASE("where nothing is gained the likeliest reason is named", "[P1.13]") {
-  CHECK(says({.rts_sent = 7}, "speculation is off unless pml_speculative_shared_memory is always"));
+  CHECK(says({.rts_sent = 7}, "or are the first from their process on a communicator"));
+  CHECK(says({.rts_sent = 7, .rts_only = 7}, "(pml_speculative_shared_memory is auto)"));
   CHECK(says({.rts_sent = 7, .late_receives = 6, .wildcard_receives = 1},
              "6 of 7 receives were posted after their message had been announced"));
   CHECK(says({.rts_sent = 7, .late_receives = 1, .wildcard_receives = 6},
@@ -40,6 +41,14 @@ TEST_CASE("where nothing is gained the likeliest reason is named", "[P1.13]") {
              "89 of 90 receives were posted after"));
   CHECK(says({.rts_sent = 90, .late_receives = 90, .speculation = false},
              "pml_speculative_speculation is false"));
+}
+
+TEST_CASE("where no RTR can come nobody is told to post receives earlier", "[P1.13]") {
+  const JobTotals totals{.rts_sent = 120, .rts_only = 120, .late_receives = 90};
+  CHECK(says(totals, "120 of 120 announced messages went where receives send no RTR"));
+  CHECK_FALSE(says(totals, "To gain"));
+  CHECK(says({.rts_sent = 120, .rts_only = 50, .late_receives = 70},
+             "70 of 120 receives were posted"));
 }
 
 TEST_CASE("stopped envelopes are named where nothing is gained", "[P1.11][P1.13]") {
