@@ -26,9 +26,9 @@ SoftOptions in_domain(const std::string& domain, std::uint32_t node = 0) {
   return options;
 }
 
-/// Process of the device of this run; it must be running.
-int device_process() {
-  const soft::Descriptor socket = soft::connect_to(soft::socket_name(own_domain()));
+/// Process of a domain's device; it must be running.
+int device_process(const std::string& domain = own_domain()) {
+  const soft::Descriptor socket = soft::connect_to(soft::socket_name(domain));
   REQUIRE(socket);
   int pid = 0;
   REQUIRE(soft::is_same_user(socket.get(), pid));
@@ -140,6 +140,15 @@ TEST_CASE("The device process holds on to nothing of its starter", "[soft][open]
   REQUIRE(::read(output[0], &byte, 1) == 0);
   ::close(output[0]);
   REQUIRE(runs(domain));
+}
+
+TEST_CASE("The device process is scheduled with its starter's session, in a group of its own",
+          "[soft][open]") {
+  const std::string domain = own_domain() + ".session";
+  const auto device = open_soft(in_domain(domain));
+  const int pid = device_process(domain);
+  CHECK(::getsid(pid) == ::getsid(0));
+  CHECK(::getpgid(pid) != ::getpgrp());
 }
 
 TEST_CASE("When the device process is killed, everybody learns it and nothing hangs",

@@ -43,12 +43,14 @@ struct Surroundings {
     ::posix_spawn_file_actions_adddup2(&files, 1, 2);
     ::posix_spawn_file_actions_addclosefrom_np(&files, 3);
     ::posix_spawn_file_actions_addchdir_np(&files, "/");
-    // A process of our own session would be ended with it; signals may be blocked in the thread
-    // that starts us.
+    // A process of our own process group would be ended with it. The session stays: the kernel
+    // may schedule sessions as groups (sched_autogroup), and a group of its own, without the right
+    // to a real-time priority, got no processor beside polling clients for minutes (Linux 6.18).
+    // Signals may be blocked in the thread that starts us.
     sigset_t none;
     ::sigemptyset(&none);
     ::posix_spawnattr_setsigmask(&attributes, &none);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
   }
   ~Surroundings() {
     ::posix_spawn_file_actions_destroy(&files);
