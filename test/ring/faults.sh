@@ -49,27 +49,41 @@ wait_for() { # COMMAND...: until it succeeds, ten seconds at most
 }
 connected() { [ "$("$device" --domain "$domain" --list | grep -c .)" -ge 3 ]; }
 
-# shellcheck disable=SC2086
-{
-    job 2 $ring "$build/abort" kill
-    judge "a peer is killed" $? error "in the middle"
-
-    # One that the launcher cannot notice: it is stopped meanwhile, or its own notification would end the survivor first, now and then.
-    # So the survivor's message does not pass through it either.
+# killed_unseen HOW MPIRUN-ARGUMENTS...: kill a peer of "forever 30 HOW" that the launcher cannot notice: it is stopped meanwhile, or its own
+# notification would end the survivor first, now and then. So the survivor's message does not pass through it either. Sets status.
+killed_unseen() {
+    how=$1
+    shift
     rm -f "$build"/survivor.*
-    # shellcheck disable=SC2016
-    job 2 $ring sh -c 'echo $$ >"$1/survivor.pid$OMPI_COMM_WORLD_RANK"; exec "$1/forever" 30 2>"$1/survivor.said$OMPI_COMM_WORLD_RANK"' sh "$build" &
+    # shellcheck disable=SC2016,SC2086
+    job 2 $ring "$@" sh -c 'echo $$ >"$1/survivor.pid$OMPI_COMM_WORLD_RANK"; exec "$1/forever" 30 $2 2>"$1/survivor.said$OMPI_COMM_WORLD_RANK"' sh "$build" $how &
     pid=$!
     wait_for connected
     launcher=$(ps -o ppid= -p "$(cat "$build/survivor.pid1")" | tr -d ' ')
     kill -STOP "$launcher"
+    : >"$build/survivor.lonely"
     kill -KILL "$(cat "$build/survivor.pid1")"
     wait_for grep -q "is lost" "$build/survivor.said0"
     kill -CONT "$launcher"
     wait $pid
     status=$?
     cat "$build/survivor.said0" >>"$log"
+}
+
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck disable=SC2086
+{
+    job 2 $ring "$build/abort" kill
+    judge "a peer is killed" $? error "in the middle"
+
+    killed_unseen ""
     judge "a peer is killed, seen by the connection" $status any "the connection to process .* is lost: the peer process ended"
+
+    # Its requests are flushed, and nobody says why: the survivor goes on sending.
+    shim=$build/withhold_events.so
+    cc -std=gnu11 -O1 -Wall -Wextra -Werror -shared -fPIC -o "$shim" "$here/withhold_events.c" || exit 1
+    killed_unseen one_way -x LD_PRELOAD="$shim" -x WITHHELD_EVENTS="$build/survivor.lonely"
+    judge "a peer is killed, and no event says so" $status any "the connection to process .* is lost: the connection had failed before \(flushed\)"
 
     job 2 $ring "$build/forever" 30 &
     pid=$!
@@ -159,7 +173,6 @@ connected() { [ "$("$device" --domain "$domain" --list | grep -c .)" -ge 3 ]; }
         ! grep -q 'btl/ring' "$log" || fail "auto without a device is silent when nobody has asked for it" "says something"
     fi
 
-    here=$(cd "$(dirname "$0")" && pwd)
     shim=$build/refuse_registration.so exchange=$build/exchange
     cc -std=gnu11 -O1 -Wall -Wextra -Werror -shared -fPIC -o "$shim" "$here/refuse_registration.c" &&
         mpicc -std=gnu11 -O1 -o "$exchange" "$here/../mpi/bad/exchange.c" || exit 1

@@ -70,7 +70,7 @@ class Transport final : private ConnectionObserver {
   void on_completion(const fabric::Completion& completion);
   void handle_failures();
   void on_failure(const fabric::Completion& completion);
-  void find_reason(Endpoint& endpoint);
+  [[nodiscard]] Connection* sender_of(const fabric::Completion& completion) const noexcept;
   int serve_busy();
   void serve(Endpoint& endpoint);
   void part(std::span<Endpoint* const> peers) noexcept;

@@ -122,21 +122,20 @@ void Transport::serve(Endpoint& endpoint) {
 /// What handling one completion calls may end up here again: it goes on with the same batch.
 int Transport::poll_completions() {
   if (!completions_.try_fill()) receives_.drained();
-  handle_failures();  // older than what follows
   int count = 0;
   fabric::Completion completion;
   while (completions_.try_next(completion)) {
     ++count;
     on_completion(completion);
   }
-  handle_failures();
+  if (!failures_.empty()) [[unlikely]]
+    handle_failures();
   return count;
 }
 
 void Transport::on_completion(const fabric::Completion& completion) {
   if (completion.status != fabric::CompletionStatus::success) [[unlikely]] {
-    failures_.put(completion);
-    handle_failures();
+    failures_.put(completion, std::chrono::steady_clock::now());
     return;
   }
   Connection* const connection = queue_pairs_.find(completion.queue_pair_number);
@@ -171,19 +170,33 @@ void Transport::on_completion(const fabric::Completion& completion) {
   }
 }
 
+/// Some were flushed because their connection has ended: an event tells why, a little later.
 void Transport::handle_failures() {
-  while (const auto failure = failures_.take()) on_failure(*failure);
+  if (failures_.held()) return;
+  connector_.poll_events();
+  const auto awaits_reason = [this](const fabric::Completion& failure) {
+    const Connection* const connection = sender_of(failure);
+    return failure.status == fabric::CompletionStatus::flushed && connection != nullptr &&
+           connection->endpoint.ending.unexplained();
+  };
+  while (const auto failure = failures_.take(std::chrono::steady_clock::now(), awaits_reason))
+    on_failure(*failure);
+}
+
+/// The connection that a request was posted to. @returns  nullptr: it has ended, or a receive
+Connection* Transport::sender_of(const fabric::Completion& completion) const noexcept {
+  return kind_of_id(completion.id) == IdKind::receive
+             ? nullptr
+             : queue_pairs_.find(completion.queue_pair_number);
 }
 
 /// A work request has failed: say once why the peer is lost, after what it has said before (its
 /// goodbye perhaps), then give back what it held.
 void Transport::on_failure(const fabric::Completion& completion) {
-  Connection* const connection = queue_pairs_.find(completion.queue_pair_number);
-  if (connection != nullptr && kind_of_id(completion.id) != IdKind::receive) {
-    if (completion.status == fabric::CompletionStatus::flushed) {
-      find_reason(connection->endpoint);
-    } else {
-      Endpoint& endpoint = connection->endpoint;
+  if (Connection* const connection = sender_of(completion); connection != nullptr) {
+    Endpoint& endpoint = connection->endpoint;
+    const bool flushed = completion.status == fabric::CompletionStatus::flushed;
+    if (!flushed || endpoint.ending.unexplained()) {  // no event has come
       take_last_messages(endpoint);
       upper_.report_lost(endpoint, fabric::text(completion.status));
     }
@@ -196,21 +209,6 @@ void Transport::on_failure(const fabric::Completion& completion) {
     case IdKind::bulk:
       bulk_.completed(object_of_id<BulkOperation>(completion.id), completion);
       return;
-  }
-}
-
-/// Requests were flushed because the connection has ended: an event tells why, perhaps a little
-/// later. The job ends for it, so this call may wait.
-void Transport::find_reason(Endpoint& endpoint) {
-  constexpr auto longest = std::chrono::seconds(1);
-  const auto began = std::chrono::steady_clock::now();
-  connector_.poll_events();
-  while (endpoint.ending.unexplained()) {
-    if (std::chrono::steady_clock::now() - began > longest) {
-      upper_.report_lost(endpoint, fabric::text(fabric::CompletionStatus::flushed));
-      return;
-    }
-    connector_.poll_events();
   }
 }
 
