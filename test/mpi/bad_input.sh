@@ -82,8 +82,8 @@ judge() {
 for program in exchange arguments spawn; do
     mpicc -std=gnu11 -O1 -Wall -Wextra -Werror -o "$programs/$program" "$here/bad/$program.c" || { echo "FAIL bad input: compile $program"; exit 1; }
 done
-for shim in refuse_cma other_version; do
-    cc -std=gnu11 -O1 -Wall -Wextra -Werror -shared -fPIC -o "$programs/$shim.so" "$here/bad/$shim.c" || { echo "FAIL bad input: compile $shim"; exit 1; }
+for shim in refuse_cma other_version device_memory other_architecture; do
+    cc -std=gnu11 -O1 -Wall -Wextra -Werror -shared -fPIC -o "$programs/$shim.so" "$here/bad/$shim.c" -ldl || { echo "FAIL bad input: compile $shim"; exit 1; }
 done
 exchange=$programs/exchange
 ours="--mca pml speculative"
@@ -184,6 +184,12 @@ one_rank() { echo "-n 1 env $1 $exchange ${2:-4}"; }
 
     launch 30 -n 2 -x LD_PRELOAD="$programs/other_version.so" $ours "$exchange" 4
     judge "another version of Open MPI" error "1!pml/speculative is not used" "4\.1\.99" "!$right"
+
+    # Declined: what would be copied or sent wrong.
+    launch 30 -n 2 -x LD_PRELOAD="$programs/device_memory.so" $ours "$exchange" 4
+    judge "buffers in device memory" error "1!pml/speculative does not take messages from or into the memory of an accelerator" "!$right"
+    launch 30 -n 2 -x LD_PRELOAD="$programs/other_architecture.so" $ours "$exchange" 4
+    judge "peers of another architecture" error "1!pml/speculative cannot exchange messages with a process of another architecture" "!$right"
 }
 # Out of registered memory: test/ring/faults.sh, where a BTL registers.
 exit $failed
