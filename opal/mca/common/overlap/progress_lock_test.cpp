@@ -3,9 +3,14 @@
 #include "opal/mca/common/overlap/progress_lock.hpp"
 #include "test/support/catch.hpp"
 
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <latch>
+#include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -46,6 +51,37 @@ bool try_elsewhere(ProgressLock& lock) {
   return entered;
 }
 
+/// How a process ended that misused a lock.
+struct Death {
+  bool aborted = false;
+  std::string said;
+};
+
+template <class Misuse>
+Death death_of(Misuse&& misuse) {
+  int ends[2];
+  if (pipe(ends) != 0) return {};
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    std::signal(SIGABRT, SIG_DFL);  // not the test runner's report
+    alarm(60);                      // a misuse that nobody notices may wait for itself
+    misuse();
+    _exit(0);
+  }
+  close(ends[1]);
+  Death death;
+  char piece[256];
+  for (ssize_t bytes = 0; (bytes = read(ends[0], piece, sizeof piece)) > 0;)
+    death.said.append(piece, static_cast<std::size_t>(bytes));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  death.aborted = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+  return death;
+}
+
 }  // namespace
 
 TEST_CASE("a lock that was never started is shared", "[progress_lock]") {
@@ -81,6 +117,24 @@ TEST_CASE("one thread is inside at a time and knows it", "[progress_lock]") {
     CHECK(lock.held_by_me_hint());
   }
   CHECK(try_elsewhere(lock));
+}
+
+TEST_CASE("entering twice ends the process: the inner exit would release the outer entry",
+          "[progress_lock]") {
+  const Mode mode = GENERATE(Mode::biased, Mode::shared);
+  const bool tries = GENERATE(false, true);
+  CAPTURE(mode == Mode::biased, tries);
+  const Death death = death_of([&] {
+    ProgressLock lock;
+    lock.start(mode);
+    lock.lock();
+    if (tries)
+      static_cast<void>(lock.try_lock());
+    else
+      lock.lock();
+  });
+  CHECK(death.aborted);
+  CHECK(death.said == "overlap: progress lock: entered twice by one thread\n");
 }
 
 TEST_CASE("the owner is refused while a guest is inside", "[progress_lock]") {
