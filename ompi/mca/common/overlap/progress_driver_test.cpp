@@ -1,0 +1,105 @@
+// What the driver takes over from opal_progress, and gives back.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/common/overlap/progress_driver.hpp"
+
+#include "ompi/mca/common/overlap/sim/fake_btl.hpp"
+#include "test/support/catch.hpp"
+
+namespace {
+
+using overlap::ProgressDriver;
+using overlap::sim::FakeBtl;
+
+int used_calls, unused_calls, other_calls;
+
+int poll_used() { return ++used_calls, 1; }
+int poll_unused() { return ++unused_calls, 0; }
+int poll_other() { return ++other_calls, 0; }
+
+/// Open MPI's lower layer as far as polling needs it: two BTLs, of which the BML has registered
+/// one, and somebody else's progress function.
+class Host {
+ public:
+  Host() {
+    static const int started = [] {
+      OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
+      return opal_progress_init();
+    }();
+    REQUIRE(started == OPAL_SUCCESS);
+    opal_progress_set_event_flag(0);  // no event loop here
+    used_calls = unused_calls = other_calls = 0;
+    for (auto* entry : {&used_entry_, &unused_entry_}) {
+      OBJ_CONSTRUCT(entry, mca_btl_base_selected_module_t);
+      opal_list_append(&mca_btl_base_modules_initialized, &entry->super);
+    }
+    used_entry_.btl_module = &used_;
+    unused_entry_.btl_module = &unused_;
+    opal_progress_register(poll_used);
+    opal_progress_register(poll_other);
+  }
+  ~Host() {
+    for (auto* entry : {&used_entry_, &unused_entry_})
+      opal_list_remove_item(&mca_btl_base_modules_initialized, &entry->super);
+    opal_progress_unregister(poll_used);
+    opal_progress_unregister(poll_other);
+  }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+ private:
+  FakeBtl used_{"used", poll_used};
+  FakeBtl unused_{"unused", poll_unused};
+  mca_btl_base_selected_module_t used_entry_{};
+  mca_btl_base_selected_module_t unused_entry_{};
+};
+
+}  // namespace
+
+TEST_CASE("Progress driver: BTLs in use are polled by it alone, others' functions stay") {
+  const Host host;
+  ProgressDriver driver;
+  driver.adopt_btls();
+  opal_progress();
+  CHECK(used_calls == 0);
+  CHECK(other_calls == 1);
+  CHECK(driver.poll() == 1);
+  CHECK(used_calls == 1);
+  CHECK(unused_calls == 0);
+  CHECK(other_calls == 1);
+  driver.adopt_btls();  // nothing new
+  CHECK(driver.poll() == 1);
+  CHECK(used_calls == 2);
+  driver.give_back();
+}
+
+TEST_CASE("Progress driver: what was taken over is given back, once") {
+  const Host host;
+  ProgressDriver driver;
+  driver.adopt_btls();
+  driver.give_back();
+  CHECK(driver.poll() == 0);
+  CHECK(used_calls == 0);
+  opal_progress();
+  CHECK(used_calls == 1);
+  CHECK(unused_calls == 0);
+  CHECK(other_calls == 1);
+  driver.give_back();
+  opal_progress();
+  CHECK(used_calls == 2);
+}
+
+TEST_CASE("Progress driver: the event loop is given back where it was taken over") {
+  const Host host;
+  ProgressDriver driver;
+  SECTION("no BTL needed it") {
+    driver.give_back();
+    CHECK(opal_progress_set_event_flag(0) == 0);
+  }
+  SECTION("one did") {
+    driver.need_events();
+    CHECK(driver.turns_events());
+    driver.give_back();
+    CHECK_FALSE(driver.turns_events());
+    CHECK(opal_progress_set_event_flag(0) == (OPAL_EVLOOP_ONCE | OPAL_EVLOOP_NONBLOCK));
+  }
+}

@@ -1,0 +1,225 @@
+// Puts and gets over BTLs that refuse, fail, or have no room; and what a BTL counts as.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/common/overlap/transfer.hpp"
+
+#include <array>
+
+#include "ompi/mca/common/overlap/sim/fake_btl.hpp"
+#include "test/support/catch.hpp"
+
+namespace {
+
+using namespace overlap;
+using sim::FakeBtl;
+using sim::FakeProcess;
+using Direction = Transfer::Direction;
+
+int poll_nothing() { return 0; }
+
+/// Notes what it learns.
+class NotingTransfer final : public Transfer {
+ public:
+  std::uint64_t moved_bytes = 0;
+  std::vector<bool> ends;                              ///< ok, in order
+  std::vector<const mca_btl_base_module_t*> refusing;  ///< rails that have refused for good
+
+ protected:
+  std::span<const std::byte> end_message(mca_btl_base_tag_t&) override { return {}; }
+  void posted(bool) override {}
+  void moved(std::uint64_t bytes) override { moved_bytes += bytes; }
+  void ended(bool ok) override {
+    ends.push_back(ok);
+    release();
+  }
+  void refused_for_good(const Rail& rail) override { refusing.push_back(&rail.btl()); }
+};
+
+/// Two rails to a process of another host; neither needs keys.
+struct TwoRails {
+  FakeBtl first{"first", poll_nothing};
+  FakeBtl second{"second", poll_nothing};
+  FakeProcess process{{&first, &second}};
+  Endpoints endpoints;
+  Endpoint endpoint{endpoints, process.proc, process.bml};
+  std::vector<std::byte> memory{std::size_t{1} << 20U};
+
+  void start(Transfer& transfer, Direction direction, std::uint64_t bytes) {
+    transfer.start({.endpoint = &endpoint,
+                    .direction = direction,
+                    .local = memory.data(),
+                    .remote_address = 0x1000,
+                    .remote_key = {},
+                    .came_over = &first,
+                    .bytes = bytes});
+  }
+  /// End everything well.
+  void end_all() {
+    for (FakeBtl* btl : {&first, &second}) {
+      while (!btl->in_flight.empty()) btl->end(OMPI_SUCCESS);
+    }
+  }
+};
+
+constexpr std::uint64_t unstriped_bytes = 200'000;
+
+}  // namespace
+
+TEST_CASE("Transfer: a rail that refuses puts goes on with gets, and other rails with puts") {
+  TwoRails way;
+  NotingTransfer transfer;
+  way.first.answers = {OMPI_ERR_NOT_AVAILABLE};
+  way.start(transfer, Direction::put, unstriped_bytes);
+  CHECK(transfer.ends == std::vector{false});
+  CHECK(transfer.refusing == std::vector<const mca_btl_base_module_t*>{&way.first});
+
+  way.start(transfer, Direction::put, unstriped_bytes);
+  CHECK(way.first.asked.empty());
+  REQUIRE(way.second.asked.size() == 1);
+  CHECK(way.second.asked[0].put);
+  way.end_all();
+
+  way.start(transfer, Direction::get, unstriped_bytes);
+  REQUIRE(way.first.asked.size() == 1);
+  CHECK_FALSE(way.first.asked[0].put);
+  way.end_all();
+  CHECK(transfer.ends == std::vector{false, true, true});
+  CHECK(transfer.moved_bytes == 2 * unstriped_bytes);
+}
+
+TEST_CASE("Transfer: a piece that fails ends it once, when nothing is in flight any more") {
+  TwoRails way;
+  NotingTransfer transfer;
+  way.first.btl_put_limit = 65536;
+  way.start(transfer, Direction::put, unstriped_bytes);
+  REQUIRE(way.first.in_flight.size() == 4);
+  way.first.end(OMPI_SUCCESS);
+  way.first.end(OMPI_ERROR);
+  way.first.end(OMPI_SUCCESS);
+  CHECK(transfer.ends.empty());
+  way.first.end(OMPI_SUCCESS);
+  CHECK(transfer.ends == std::vector{false});
+  CHECK(transfer.refusing == std::vector<const mca_btl_base_module_t*>{&way.first});
+  CHECK(transfer.idle());
+
+  way.start(transfer, Direction::put, unstriped_bytes);
+  CHECK(way.first.in_flight.empty());
+  CHECK_FALSE(way.second.in_flight.empty());
+  way.end_all();
+}
+
+TEST_CASE("Transfer: without room it waits and goes on where it was") {
+  TwoRails way;
+  NotingTransfer transfer;
+  way.first.btl_get_limit = 65536;
+  const int no_room = GENERATE(int{OMPI_ERR_OUT_OF_RESOURCE}, int{OMPI_ERR_TEMP_OUT_OF_RESOURCE});
+  way.first.answers = {OMPI_SUCCESS, no_room};
+  way.start(transfer, Direction::get, unstriped_bytes);
+  CHECK(way.endpoints.has_work());
+  way.end_all();  // what was posted ends before the rest is
+  CHECK(transfer.ends.empty());
+
+  way.first.answers = {no_room};
+  CHECK(way.endpoints.retry() == 0);
+  CHECK(way.endpoints.has_work());
+  CHECK(way.endpoints.retry() == 1);
+  CHECK_FALSE(way.endpoints.has_work());
+  way.end_all();
+  CHECK(transfer.ends == std::vector{true});
+  CHECK(transfer.refusing.empty());
+  std::uint64_t next = 0x1000;
+  for (const FakeBtl::Piece& piece : way.first.asked) {
+    CHECK(piece.remote_address == next);
+    CHECK(piece.local == way.memory.data() + (next - 0x1000));
+    next += piece.bytes;
+  }
+  CHECK(next == 0x1000 + unstriped_bytes);
+}
+
+TEST_CASE(
+    "Transfer: a large message is striped, and one share that is refused ends it behind the "
+    "other") {
+  TwoRails way;
+  NotingTransfer transfer;
+  const std::uint64_t bytes = way.memory.size();
+  way.start(transfer, Direction::put, bytes);
+  REQUIRE(way.first.asked.size() == 1);
+  REQUIRE(way.second.asked.size() == 1);
+  CHECK(way.first.asked[0].bytes + way.second.asked[0].bytes == bytes);
+  CHECK(way.second.asked[0].remote_address == 0x1000 + way.first.asked[0].bytes);
+  way.first.end(OMPI_SUCCESS);
+  CHECK(transfer.ends.empty());
+  way.second.end(OMPI_SUCCESS);
+  CHECK(transfer.ends == std::vector{true});
+
+  way.second.answers = {OMPI_ERROR};
+  way.start(transfer, Direction::put, bytes);
+  CHECK(transfer.ends.size() == 1);
+  way.first.end(OMPI_SUCCESS);
+  CHECK(transfer.ends == std::vector{true, false});
+  CHECK(transfer.refusing == std::vector<const mca_btl_base_module_t*>{&way.second});
+}
+
+TEST_CASE(
+    "Transfer: a message for a key goes over the rail that the key came over, or not at all") {
+  TwoRails way;
+  NotingTransfer transfer;
+  const std::array<std::byte, 8> key{};
+  const Transfer::Job job{.endpoint = &way.endpoint,
+                          .direction = Direction::put,
+                          .local = way.memory.data(),
+                          .remote_address = 0x1000,
+                          .remote_key = key,
+                          .came_over = &way.second,
+                          .bytes = unstriped_bytes};
+  transfer.start(job);
+  CHECK(way.first.asked.empty());
+  CHECK(way.second.asked.size() == 1);
+  way.end_all();
+  Transfer::Job unknown = job;
+  unknown.came_over = nullptr;  // both could be meant
+  transfer.start(unknown);
+  CHECK(transfer.ends == std::vector{true, false});
+  CHECK(transfer.refusing.empty());
+}
+
+TEST_CASE("Endpoint: a BTL counts by what it can do, whatever its name is") {
+  const char* const name = GENERATE("vader", "sm", "tcp", "ring", "other");
+  CAPTURE(name);
+  FakeBtl polled{name, poll_nothing};
+  FakeBtl by_events{name, nullptr};
+  Endpoints endpoints;
+  SECTION("polled, to a process of this host: a copy of our own") {
+    FakeProcess process{{&polled}};
+    process.proc.super.proc_flags = OPAL_PROC_ON_NODE;
+    const Endpoint endpoint(endpoints, process.proc, process.bml);
+    CHECK(endpoint.copies_itself());
+    CHECK_FALSE(endpoint.works_by_events());
+    CHECK_FALSE(endpoint.puts_are_messages());
+    CHECK_FALSE(endpoint.eager_rails()[0].keeps_messages());
+  }
+  SECTION("polled, to another host") {
+    FakeProcess process{{&polled}};
+    const Endpoint endpoint(endpoints, process.proc, process.bml);
+    CHECK_FALSE(endpoint.copies_itself());
+    CHECK_FALSE(endpoint.works_by_events());
+  }
+  SECTION("with a capability of ours, to a process of this host: an adapter copies") {
+    const BtlCapability capability{.keeps_messages = true};
+    offer_capability(&polled, &capability);
+    FakeProcess process{{&polled}};
+    process.proc.super.proc_flags = OPAL_PROC_ON_NODE;
+    const Endpoint endpoint(endpoints, process.proc, process.bml);
+    CHECK_FALSE(endpoint.copies_itself());
+    CHECK(endpoint.eager_rails()[0].keeps_messages());
+    withdraw_capability(&polled);
+  }
+  SECTION("driven by events: a socket") {
+    FakeProcess process{{&by_events}};
+    process.proc.super.proc_flags = OPAL_PROC_ON_NODE;
+    const Endpoint endpoint(endpoints, process.proc, process.bml);
+    CHECK_FALSE(endpoint.copies_itself());
+    CHECK(endpoint.works_by_events());
+    CHECK(endpoint.puts_are_messages());
+    CHECK(endpoint.eager_rails()[0].keeps_messages());
+  }
+}
