@@ -46,6 +46,16 @@ for fault in '#include "ompi_config.h"' '#include "mpi.h"' '#include "ompi/mca/p
 done
 
 tree
+echo 'void say(const Btl& btl) { print(btl.btl_version.mca_component_name); }' >>"$work/$glue/glue.cpp"
+expect passes call_scan.sh "a clean tree"
+for fault in '  pml->completions.drain();' '  if (std::strcmp(btl.btl_version.mca_component_name, "tcp") == 0) return;' \
+    '  return std::string_view(btl.btl_version.mca_component_name) == "vader";'; do
+    tree
+    echo "$fault" >>"$work/$glue/glue.cpp"
+    expect fails call_scan.sh "'$fault' in glue"
+done
+
+tree
 expect passes header_scan.sh "a clean tree"
 sed -i '/cstdint/d' "$work/$glue/protocol/queue.hpp"
 expect fails header_scan.sh "a header without its own include"

@@ -1,0 +1,27 @@
+# Who calls what, where the language cannot say it: requests complete in progress and in calls that wait only, and nothing is decided by the
+# name of a component. Needs SOURCE.
+# SPDX-License-Identifier: BSD-3-Clause
+set -u
+cd "$SOURCE" || exit 99
+faults=0
+scanned=0
+
+files=$(find ompi opal -name '*.hpp' -o -name '*.cpp' | grep -v -e '_test\.cpp$' -e '/sim/' | sort)
+# Rows: an extended regular expression | files that may hold it | what is wrong elsewhere.
+while IFS='|' read -r pattern allowed complaint; do
+    scanned=$((scanned + 1))
+    for file in $files; do
+        case " $allowed " in *" $file "*) continue ;; esac
+        for line in $(grep -nE -- "$(echo "$pattern" | tr '~' '|')" "$file" | cut -d: -f1); do
+            echo "$file:$line: $complaint"
+            faults=$((faults + 1))
+        done
+    done
+done <<'END'
+completions(\.~->)drain\(|ompi/mca/pml/speculative/pml_speculative_progress.cpp ompi/mca/pml/speculative/pml_speculative_component.cpp|only progress and calls that wait complete requests: callbacks run there
+mca_component_name.*(==~!=~compare~find\(~_with)~str(n)?cmp.*mca_component_name||a BTL counts by what it can do, not by its name
+END
+
+[ -n "$files" ] && [ $scanned -gt 0 ] || { echo "nothing to scan in $SOURCE"; exit 99; }
+echo "$scanned rules scanned, $faults faults"
+[ $faults -eq 0 ]
