@@ -82,8 +82,8 @@ judge() {
 for program in exchange arguments spawn; do
     mpicc -std=gnu11 -O1 -Wall -Wextra -Werror -o "$programs/$program" "$here/bad/$program.c" || { echo "FAIL bad input: compile $program"; exit 1; }
 done
-for shim in refuse_cma other_version device_memory other_architecture; do
-    cc -std=gnu11 -O1 -Wall -Wextra -Werror -shared -fPIC -o "$programs/$shim.so" "$here/bad/$shim.c" -ldl || { echo "FAIL bad input: compile $shim"; exit 1; }
+for shim in refuse_cma other_version device_memory other_architecture refuse_memory; do
+    cc -std=gnu11 -O1 -fexceptions -Wall -Wextra -Werror -shared -fPIC -o "$programs/$shim.so" "$here/bad/$shim.c" -ldl || { echo "FAIL bad input: compile $shim"; exit 1; }
 done
 exchange=$programs/exchange
 ours="--mca pml speculative"
@@ -190,6 +190,19 @@ one_rank() { echo "-n 1 env $1 $exchange ${2:-4}"; }
     judge "buffers in device memory" error "1!pml/speculative does not take messages from or into the memory of an accelerator" "!$right"
     launch 30 -n 2 -x LD_PRELOAD="$programs/other_architecture.so" $ours "$exchange" 4
     judge "peers of another architecture" error "1!pml/speculative cannot exchange messages with a process of another architecture" "!$right"
+
+    # Memory ends: an MPI call returns an error, or a message says why the job ends.
+    for btl in vader tcp; do
+        for allowed in 3 12 24 33 36 42 48; do
+            launch 30 -n 2 -x LD_PRELOAD="$programs/refuse_memory.so" -x ALLOWED_NEW=$allowed $ours --mca btl self,$btl "$exchange" 6
+            name="no memory after $allowed allocations, $btl"
+            if [ $status = 0 ]; then
+                judge "$name" ok "$right"
+            else
+                judge "$name" error "has run out of memory while it handled messages|MPI_ERR_INTERN" "!terminate called" "!bytes wrong"
+            fi
+        done
+    done
 }
 # Out of registered memory: test/ring/faults.sh, where a BTL registers.
 exit $failed

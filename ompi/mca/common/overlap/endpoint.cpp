@@ -3,10 +3,20 @@
 #include "ompi/mca/common/overlap/endpoint.hpp"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace overlap {
 
 bool processes_gone = false;
+
+void end_without_memory() noexcept {
+  const char* host = opal_process_info.nodename;
+  std::fprintf(stderr,
+               "overlap: a process on %s has run out of memory while it handled messages; "
+               "the job ends.\n",
+               host != nullptr ? host : "this host");
+  abort_job(1);
+}
 
 namespace {
 

@@ -49,8 +49,9 @@ template <auto left, auto sent = left>
   return {owner, left,
           [](mca_btl_base_module_t*, mca_btl_base_endpoint_t*, mca_btl_base_descriptor_t* message,
              int) {
-            const CallbackEntry entry;
-            if (!processes_gone && message->des_cbdata != nullptr) sent(message->des_cbdata);
+            in_callback([message] {
+              if (message->des_cbdata != nullptr) sent(message->des_cbdata);
+            });
           }};
 }
 

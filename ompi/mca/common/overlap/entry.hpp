@@ -56,4 +56,24 @@ int guarded(Body&& body) noexcept {
   }
 }
 
+/// End the job: memory has run out where nobody can be handed an error. Allocates nothing itself.
+[[noreturn]] void end_without_memory() noexcept;
+
+/// Run `body` where nobody can be handed an error: the job ends when memory runs out.
+template <class Body>
+void must_run(Body&& body) noexcept {
+  try {
+    body();
+  } catch (...) {
+    end_without_memory();
+  }
+}
+
+/// The same in a BTL's callback.
+template <class Body>
+void in_callback(Body&& body) noexcept {
+  const CallbackEntry entry;
+  if (!processes_gone) must_run(body);
+}
+
 }  // namespace overlap

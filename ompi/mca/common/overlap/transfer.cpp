@@ -40,10 +40,10 @@ std::uint64_t limit_bytes(const Rail& rail, Transfer::Direction direction) noexc
 void on_piece(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t*, void*,
               mca_btl_base_registration_handle_t*, void* bytes, void* transfer,
               int status) noexcept {
-  const CallbackEntry entry;
-  if (processes_gone) return;
-  static_cast<Transfer*>(transfer)->piece_ended(btl, reinterpret_cast<std::uintptr_t>(bytes),
-                                                status == OMPI_SUCCESS);
+  in_callback([=] {
+    static_cast<Transfer*>(transfer)->piece_ended(btl, reinterpret_cast<std::uintptr_t>(bytes),
+                                                  status == OMPI_SUCCESS);
+  });
 }
 
 }  // namespace

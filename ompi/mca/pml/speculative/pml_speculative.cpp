@@ -27,10 +27,13 @@ Config config_of(const Tunables& values) {
 
 /// Retry what waits for room or for an MPI thread; a pollable of the driver while anything does.
 int retry_waiting() noexcept {
-  auto taken = static_cast<int>(pml->endpoints.retry());
-  if (!pml->left.empty()) taken += static_cast<int>(pml->left.handle_all());
-  set_retries();
-  pml->actions.run();
+  int taken = 0;
+  must_run([&taken] {
+    taken = static_cast<int>(pml->endpoints.retry());
+    if (!pml->left.empty()) taken += static_cast<int>(pml->left.handle_all());
+    set_retries();
+    pml->actions.run();
+  });
   return taken;
 }
 

@@ -90,17 +90,12 @@ bool offers_memory(const Endpoint& endpoint) noexcept {
 void Actions::run_queued() {
   running_ = true;
   std::vector<Action>& actions = protocol_.actions();
-  const int rc = guarded([&]() -> int {
+  must_run([this, &actions] {
     for (std::size_t i = 0; i < actions.size(); ++i) {
       Action action = actions[i];  // a copy: performing may append
       perform(action);
     }
-    return OMPI_SUCCESS;
   });
-  if (rc != OMPI_SUCCESS) {
-    show_topic("out of memory");
-    abort_job(1);
-  }
   actions.clear();
   running_ = false;
 }

@@ -38,19 +38,13 @@ void handle_interrupted(std::span<const std::byte> message, const void* rail) {
 }
 
 void receive(const Received& received) noexcept {
-  const CallbackEntry entry;
-  if (processes_gone) return;
-  pml->driver.note_event();
-  const int rc = guarded([&]() -> int {
+  in_callback([&received] {
+    pml->driver.note_event();
     std::vector<std::byte> storage;
     const auto message = gather(received, storage);
     pml->interrupts.inside() ? handle_interrupted(message, received.btl)
                              : handle(message, received.btl);
-    return OMPI_SUCCESS;
   });
-  if (rc != OMPI_SUCCESS) {
-    abort_bad_message("no memory left to receive it", {received.data(), received.size()});
-  }
 }
 
 /// The short way of an eager message: next in its stream, in one piece, its receive posted.
@@ -60,15 +54,17 @@ void receive_eager(const Received& received) noexcept {
     SequencedHeader head;
     std::memcpy(&head, received.data(), sizeof head);
     if (head.kind_version == kind_version(Kind::eager) && head.flags == 0) [[likely]] {
-      const CallbackEntry entry;
-      ReceiveOp* op = nullptr;
-      if (!processes_gone && !pml->interrupts.inside() &&
-          pml->protocol.try_match_eager(head, bytes - sizeof head, op)) {
+      bool matched = false;
+      in_callback([&] {
+        if (pml->interrupts.inside()) return;
+        ReceiveOp* op = nullptr;
+        matched = pml->protocol.try_match_eager(head, bytes - sizeof head, op);
+        if (!matched) return;
         pml->driver.note_event();
         pml->delivery.deliver(*op, 0, {received.data() + sizeof head, bytes - sizeof head});
         end(request_of(*op), false);
-        return;
-      }
+      });
+      if (matched) return;
     }
   }
   receive(received);

@@ -152,9 +152,7 @@ bool offer_kept(SendRequest& request, Endpoint& endpoint, Rail& rail,
 
 void on_sent_in_place(mca_btl_base_module_t*, mca_btl_base_endpoint_t*,
                       mca_btl_base_descriptor_t* sent, int) noexcept {
-  const CallbackEntry entry;
-  if (processes_gone) return;
-  kept_message_sent(sent->des_cbdata);
+  in_callback([sent] { kept_message_sent(sent->des_cbdata); });
 }
 
 /// Send from the user's buffer (P3.2). Until the BTL has called back the request is held.

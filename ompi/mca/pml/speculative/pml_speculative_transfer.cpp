@@ -25,14 +25,14 @@ std::span<const std::byte> bytes_of(const DoneHeader& header) noexcept {
 
 void on_fragment(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t*,
                  mca_btl_base_descriptor_t* descriptor, int status) noexcept {
-  const CallbackEntry entry;
-  if (processes_gone) return;
-  auto& request = *static_cast<SendRequest*>(descriptor->des_cbdata);
-  if (status != OMPI_SUCCESS) {
-    abort_peer_failure(btl->btl_component->btl_version.mca_component_name,
-                       hostname(request.base.req_base.req_proc), "a fragment could not be sent");
-  }
-  request.fragments.fragment_ended();
+  in_callback([=] {
+    auto& request = *static_cast<SendRequest*>(descriptor->des_cbdata);
+    if (status != OMPI_SUCCESS) {
+      abort_peer_failure(btl->btl_component->btl_version.mca_component_name,
+                         hostname(request.base.req_base.req_proc), "a fragment could not be sent");
+    }
+    request.fragments.fragment_ended();
+  });
 }
 
 }  // namespace
