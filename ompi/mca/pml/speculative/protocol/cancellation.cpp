@@ -27,10 +27,13 @@ void Cancellation::cancel(Communicator& comm, ReceiveOp& op) {
 /// Can no RTR of the envelope from this one on name memory? The messages that they are for move up
 /// by one receive, and must not have been written to another one before.
 bool Cancellation::may_cancel_alone(ReceiveOp& op) noexcept {
-  for (ReceiveOp* each = &op; each != nullptr; each = op.peer->posted.find_after(*each)) {
-    if (each->state != ReceiveState::queued && each->names_memory) return false;
-  }
-  return true;
+  const auto names_memory = [](const ReceiveOp& each) {
+    return each.state != ReceiveState::queued && each.names_memory;
+  };
+  ReceiveEnvelope* envelope = op.peer->receive_envelopes.find(op.tag);
+  MemoryFreeRange nothing_known;  // the envelope was forgotten
+  MemoryFreeRange& known = envelope != nullptr ? envelope->memory_free : nothing_known;
+  return known.from_on(op, op.peer->posted, names_memory);
 }
 
 /// A ghost takes the RTR of a receive over.

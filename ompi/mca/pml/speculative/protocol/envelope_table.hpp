@@ -8,6 +8,7 @@
 
 #include "adaptation.hpp"
 #include "intrusive.hpp"
+#include "memory_free.hpp"
 #include "operations.hpp"
 #include "patience.hpp"
 
@@ -92,6 +93,7 @@ struct ReceiveEnvelope {
   std::uint32_t mispredictions = 0;  ///< in a row
   std::uint32_t revokes_out = 0;     ///< not yet confirmed
   std::uint32_t orphaned_rtrs = 0;   ///< of cancelled receives, each for one message still to come
+  MemoryFreeRange memory_free;       ///< of its receives; every RTR goes through the envelope
 
   [[nodiscard]] bool may_offer() const noexcept {
     return !hazard_stopped && adaptation.may_offer() && !muted && revokes_out == 0;

@@ -28,6 +28,7 @@ class List {
 
   [[nodiscard]] bool empty() const noexcept { return head_.next == &head_; }
   [[nodiscard]] T* front() noexcept { return empty() ? nullptr : element(head_.next); }
+  [[nodiscard]] T* back() noexcept { return empty() ? nullptr : element(head_.prev); }
   [[nodiscard]] T* after(T& item) noexcept {
     Link* next = (item.*M).next;
     return next == &head_ ? nullptr : element(next);
@@ -88,6 +89,15 @@ class TagTable {
     Chain& list = chain(key);
     T* item = list.front();
     while (item != nullptr && item->*Key != key) item = list.after(*item);
+    return item;
+  }
+
+  /// Youngest element with this key, or nullptr.
+  [[nodiscard]] T* find_last(std::int32_t key) noexcept {
+    if (size_ == 0) return nullptr;
+    Chain& list = chain(key);
+    T* item = list.back();
+    while (item != nullptr && item->*Key != key) item = list.before(*item);
     return item;
   }
 

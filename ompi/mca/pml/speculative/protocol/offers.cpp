@@ -29,6 +29,7 @@ void Offers::try_offer(ReceiveOp& op) {
   const std::uint32_t index = op.position - peer.posted.find(op.tag)->position;
   if (index >= offers_max) return;
   envelope->adaptation.offered();
+  envelope->memory_free.offered(op.order);
   machine_.open(op);
   op.names_memory = true;
   machine_.advance(op, ReceiveEvent::offer);
