@@ -1,15 +1,15 @@
-// The watch on the event loop's descriptors: two epoll sets and an eventfd.
+// The watch on the event loop's descriptors: two epoll sets and a timer.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ompi/mca/common/overlap/event_watch.hpp"
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
+#include <sys/timerfd.h>
 
 namespace overlap {
 
 bool EventWatch::open() noexcept {
-  bell_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  bell_ = Descriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   readable_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
   writable_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
   return bell_ && readable_ && writable_;
@@ -58,10 +58,10 @@ bool EventWatch::sleep(Sleep sleep) noexcept {
   return read(bell_.get(), &rings, sizeof rings) == sizeof rings;
 }
 
-void EventWatch::ring() noexcept {
-  const std::uint64_t one = 1;
-  // Refused only at a count of 2^64 - 2, when it rings anyway.
-  static_cast<void>(!write(bell_.get(), &one, sizeof one));
+void EventWatch::ring(std::uint32_t delay_ns) noexcept {
+  // Not zero, which would be never.
+  const itimerspec once{.it_interval = {}, .it_value = {0, static_cast<long>(delay_ns) + 1}};
+  timerfd_settime(bell_.get(), 0, &once, nullptr);
 }
 
 }  // namespace overlap

@@ -57,8 +57,9 @@ class EventWatch {
 
   /// @returns  whether the bell has rung @thread  interrupt thread, progress lock NOT held
   [[nodiscard]] bool sleep(Sleep sleep) noexcept;
-  /// Wake the sleeper, or keep it from its next sleep. @thread  any
-  void ring() noexcept;
+  /// Wake the sleeper after that time, or keep it from its next sleep; the last call counts.
+  /// @thread  any
+  void ring(std::uint32_t delay_ns) noexcept;
 
  private:
   void sync_changed() noexcept;

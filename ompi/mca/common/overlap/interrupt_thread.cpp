@@ -104,7 +104,7 @@ bool InterruptThread::start() noexcept {
 void InterruptThread::stop() noexcept {
   if (std::exchange(state_, State::stopped) != State::running) return;
   stopping_.store(true, std::memory_order_release);
-  watch_.ring();
+  watch_.ring(0);
   pthread_join(thread_, nullptr);
 }
 

@@ -43,7 +43,7 @@ class InterruptThread {
     return demand_ != 0 && driver_.turns_events() && must_ring_slow();
   }
   /// @thread  progress lock NOT held
-  void ring() noexcept { watch_.ring(); }
+  void ring() noexcept { watch_.ring(interruption_.ring_delay_ns()); }
   /// End the thread; a later demand makes no new one. @thread  MPI thread, lock NOT held
   void stop() noexcept;
 

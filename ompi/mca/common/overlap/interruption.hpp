@@ -17,7 +17,7 @@ enum class Doze : std::uint8_t { awake, parked, napping, armed };
 ///
 /// Host supplies the machine, so that the thread and the exhaustive test run the same lines:
 ///   Host::Atomic<T>
-///   bool stopping()            the loop is to end; ring() follows
+///   bool stopping()            the loop is to end; a ring follows
 ///   bool sleep(Sleep)          until what it says; returns whether it was rung. A ring before the
 ///                              sleep is not lost. Edges of sockets are taken out in here
 ///   bool try_lock(), unlock()  the progress lock
@@ -56,10 +56,17 @@ class Interruption {
     return true;
   }
 
+  /// The delay of that ring. @thread  any
+  [[nodiscard]] std::uint32_t ring_delay_ns() const noexcept {
+    return ring_delay_ns_.load(std::memory_order_relaxed);
+  }
+
   /// The thread.
   void run() noexcept {
     while (!host_.stopping()) {
       const Sleep sleep = loop_.next(look());
+      if (loop_.ring_delay_ns() != ring_delay_ns())
+        ring_delay_ns_.store(loop_.ring_delay_ns(), std::memory_order_relaxed);
       if (sleep.until == Sleep::Until::again) continue;
       if (sleep.until == Sleep::Until::time) doze_.store(Doze::napping, std::memory_order_relaxed);
       if (host_.sleep(sleep)) loop_.rung();
@@ -96,6 +103,7 @@ class Interruption {
   InterruptLoop loop_;
   std::uint32_t seen_turns_ = 0;
   typename Host::template Atomic<Doze> doze_{Doze::awake};
+  std::atomic<std::uint32_t> ring_delay_ns_{InterruptLoop::nap_min_ns};  ///< a hint; orders nothing
 };
 
 }  // namespace overlap

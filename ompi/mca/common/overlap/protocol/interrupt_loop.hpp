@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace overlap {
 
@@ -46,15 +47,20 @@ struct Sleep {
 ///
 /// A nap ends by itself, so an MPI thread that leaves MPI without a word costs a delay and never
 /// a lost wake-up. Naps double: the delay is at most about the time that thread was inside.
+///
+/// A call rings with a delay, which this learns: a program that waits at once would only be
+/// disturbed, one that computes is served from nap_min_ns on. A first look after a ring that comes
+/// in vain doubles it, one that finds the application outside MPI makes it short again.
 class InterruptLoop {
  public:
-  static constexpr std::uint32_t nap_min_ns = 20'000;
+  static constexpr std::uint32_t nap_min_ns = 50'000;
   static constexpr std::uint32_t nap_max_ns = 2'000'000;
   /// A descriptor that nobody reads looks like one of which a large message is read piece by piece.
   static constexpr std::uint32_t stalls_max = 4096;
 
   /// @returns  how to sleep after this look
   [[nodiscard]] Sleep next(Look look) noexcept {
+    if (std::exchange(first_after_ring_, false)) learn(look);
     switch (look) {
       case Look::unneeded: rest(); return {Sleep::Until::rung, 0};
       case Look::quiet: rest(); return {Sleep::Until::arrival, 0};
@@ -69,10 +75,20 @@ class InterruptLoop {
     }
     return nap();
   }
-  /// An MPI thread has rung: it has new work and is about to leave MPI.
-  void rung() noexcept { rest(); }
+  /// A call has rung: it had new work and has left MPI ring_delay_ns() ago.
+  void rung() noexcept {
+    rest();
+    next_nap_ns_ = ring_delay_ns_;
+    first_after_ring_ = true;
+  }
+  /// How long after a call the thread is to wake.
+  [[nodiscard]] std::uint32_t ring_delay_ns() const noexcept { return ring_delay_ns_; }
 
  private:
+  void learn(Look look) noexcept {
+    const bool in_vain = look == Look::refused || look == Look::unneeded;
+    ring_delay_ns_ = in_vain ? std::min(ring_delay_ns_ * 2, nap_max_ns) : nap_min_ns;
+  }
   void rest() noexcept {
     next_nap_ns_ = nap_min_ns;
     stalls_ = 0;
@@ -84,7 +100,9 @@ class InterruptLoop {
   }
 
   std::uint32_t next_nap_ns_ = nap_min_ns;
+  std::uint32_t ring_delay_ns_ = nap_min_ns;
   std::uint32_t stalls_ = 0;
+  bool first_after_ring_ = false;
 };
 
 }  // namespace overlap

@@ -24,7 +24,7 @@ TEST_CASE("a message that comes in while the application computes", "[interrupt]
   InterruptLoop loop;
   CHECK(loop.next(Look::unneeded) == Sleep{Until::rung, 0});
   loop.rung();  // a receive was posted
-  CHECK(loop.next(Look::refused) == nap(20'000));
+  CHECK(loop.next(Look::refused) == nap(50'000));
   CHECK(loop.next(Look::quiet) == Sleep{Until::arrival, 0});
   CHECK(loop.next(Look::moved) == Sleep{Until::again, 0});
   CHECK(loop.next(Look::quiet) == Sleep{Until::arrival, 0});
@@ -49,10 +49,37 @@ TEST_CASE("whatever is new makes the next nap short again", "[interrupt][P4.5]")
     CHECK(loop.next(look).until != Until::time);
     CHECK(loop.next(Look::refused) == nap(InterruptLoop::nap_min_ns));
   }
+}
+
+TEST_CASE("a program that waits at once is woken less and less", "[interrupt][P4.5]") {
   InterruptLoop loop;
-  for (int i = 0; i < 5; ++i) CHECK(loop.next(Look::refused).until == Until::time);
+  std::uint32_t delay_ns = InterruptLoop::nap_min_ns;
+  for (int i = 0; i < 10; ++i) {
+    CHECK(loop.ring_delay_ns() == delay_ns);
+    loop.rung();
+    CHECK(loop.next(i % 2 == 0 ? Look::refused : Look::unneeded).until !=
+          (i % 2 == 0 ? Until::rung : Until::time));
+    delay_ns = std::min(delay_ns * 2, InterruptLoop::nap_max_ns);
+  }
+  CHECK(loop.ring_delay_ns() == InterruptLoop::nap_max_ns);
   loop.rung();
-  CHECK(loop.next(Look::refused) == nap(InterruptLoop::nap_min_ns));
+  CHECK(loop.next(Look::refused) == nap(InterruptLoop::nap_max_ns));  // nor by short naps
+}
+
+TEST_CASE("a program that computes is served soon, also after long waits", "[interrupt][P4.3]") {
+  InterruptLoop loop;
+  for (const Look served : {Look::quiet, Look::moved, Look::stalled}) {
+    for (int i = 0; i < 3; ++i) {  // it waits at once
+      loop.rung();
+      CHECK(loop.next(Look::refused).until == Until::time);
+    }
+    CHECK(loop.ring_delay_ns() > InterruptLoop::nap_min_ns);
+    loop.rung();
+    CHECK(loop.next(served).until != Until::time);
+    CHECK(loop.ring_delay_ns() == InterruptLoop::nap_min_ns);
+    for (int i = 0; i < 10; ++i) CHECK(loop.next(Look::refused).until == Until::time);  // MPI_Wait
+    CHECK(loop.ring_delay_ns() == InterruptLoop::nap_min_ns);
+  }
 }
 
 TEST_CASE("a descriptor that nobody reads does not keep the thread busy", "[interrupt][P4.12]") {
@@ -71,6 +98,8 @@ TEST_CASE("in any order: one kind of sleep per look, naps in their limits", "[in
     InterruptLoop loop;
     for (int i = 0; i < 500; ++i) {
       if (random() % 8 == 0) loop.rung();
+      CHECK(loop.ring_delay_ns() >= InterruptLoop::nap_min_ns);
+      CHECK(loop.ring_delay_ns() <= InterruptLoop::nap_max_ns);
       const Look look = all_looks[random() % all_looks.size()];
       const Sleep sleep = loop.next(look);
       INFO("seed " << seed << ", look " << static_cast<int>(look));
