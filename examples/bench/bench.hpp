@@ -5,9 +5,11 @@
 
 #define OMPI_SKIP_MPICXX 1  // the C interface only
 #include <mpi.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -42,8 +44,28 @@ inline double compute_until_us(double end_us) {
   return x;
 }
 
-inline void compute_us(double duration_us) {
-  if (duration_us > 0) compute_until_us(now_us() + duration_us);
+/// How the time of a computation passes.
+enum class Compute {
+  spin,  // on the rank's own core: none is to spare where there are as many ranks as cores
+  sleep  // as if on another core: the rank sleeps and leaves its own to whatever makes progress
+};
+
+/// Sleep until a time, late by a wake-up at most and not by the 50 us that Linux may add.
+///
+/// The slack of the timer is set around each sleep: a thread that MPI makes would inherit it.
+inline void sleep_until_us(double end_us) {
+  timespec until{};
+  until.tv_sec = static_cast<time_t>(end_us / 1e6);
+  until.tv_nsec = static_cast<long>((end_us - 1e6 * static_cast<double>(until.tv_sec)) * 1e3);
+  prctl(PR_SET_TIMERSLACK, 1UL);
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {}
+  prctl(PR_SET_TIMERSLACK, 0UL);
+}
+
+inline void compute_us(double duration_us, Compute how = Compute::spin) {
+  if (duration_us <= 0) return;
+  const double end_us = now_us() + duration_us;
+  how == Compute::spin ? static_cast<void>(compute_until_us(end_us)) : sleep_until_us(end_us);
 }
 
 /// A page-aligned buffer whose pages have been touched.
@@ -123,6 +145,12 @@ class Options {
     const double x = std::strtod(v.c_str(), &end);
     if (end == v.c_str() || *end != '\0' || x < 0) fail("not a number", v.c_str());
     return x;
+  }
+  /// --compute spin (the default) or sleep.
+  Compute compute() {
+    const std::string how = text("compute", "spin");
+    if (how != "spin" && how != "sleep") fail("--compute is spin or sleep", how.c_str());
+    return how == "spin" ? Compute::spin : Compute::sleep;
   }
   /// A comma-separated list of sizes; k and m stand for KiB and MiB, a..b for every power of two
   /// from a to b.
@@ -207,6 +235,14 @@ inline void row(const char* benchmark, const char* which, std::size_t bytes, dou
               bytes, x, metric, unit, s.values.size(), s.median(), s.quantile(0.1), s.quantile(0.9),
               s.quantile(0.99), s.quantile(0), s.quantile(1));
   std::fflush(stdout);
+}
+
+/// Print how the ranks compute, where that is not as usual; run.py prints it with the results.
+inline void print_compute(Compute how, int rank) {
+  if (rank == 0 && how == Compute::sleep)
+    std::printf(
+        "compute: sleep. The ranks sleep instead, which stands for a computation on another "
+        "core.\n");
 }
 
 /// Give every rank the value of rank 0.

@@ -18,7 +18,8 @@
 //
 // x is communication / computation. Communication is the time of an iteration without computation
 // (or --comm-us, so that all variants compute for the same time); produce and consume take half of
-// the computation each. A sample is one iteration on rank 0.
+// the computation each. With --compute sleep both sleep instead, which stands for a computation on
+// another core. A sample is one iteration on rank 0.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <memory>
 
@@ -31,10 +32,11 @@ namespace {
 struct Exchange {
   int rank;
   std::size_t bytes;
+  Compute how;
   std::unique_ptr<Buffer> out[2], in[2];  // data i lives in [i % 2]
   bool check = false;
 
-  Exchange(int me, std::size_t size) : rank(me), bytes(size) {
+  Exchange(int me, std::size_t size, Compute computing) : rank(me), bytes(size), how(computing) {
     for (int i = 0; i < 2; ++i)
       out[i] = std::make_unique<Buffer>(size), in[i] = std::make_unique<Buffer>(size);
   }
@@ -47,7 +49,7 @@ struct Exchange {
   }
   void consume(long i, double us) {
     if (check) in[i % 2]->check(bytes, static_cast<std::uint64_t>(2 * i + peer()), "exchange");
-    compute_us(us);
+    compute_us(us, how);
   }
   void send(long i, MPI_Request* r) {
     MPI_Isend(out[i % 2]->data(), static_cast<int>(bytes), MPI_BYTE, peer(), 1, MPI_COMM_WORLD, r);
@@ -62,7 +64,7 @@ Samples run(int model, Exchange& x, long iterations, double half_us, double budg
   Samples samples;
   MPI_Barrier(MPI_COMM_WORLD);
   double begin = now_us();
-  compute_us(half_us);
+  compute_us(half_us, x.how);
   long i = 0;
   for (Pace pace(iterations, budget_ms); pace.next();) {
     ++i;
@@ -71,7 +73,7 @@ Samples run(int model, Exchange& x, long iterations, double half_us, double budg
       x.receive(i, &requests[1]);
       x.pack(i);
       x.send(i, &requests[0]);
-      compute_us(half_us);
+      compute_us(half_us, x.how);
       MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
       MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
       x.consume(i, half_us);
@@ -80,7 +82,7 @@ Samples run(int model, Exchange& x, long iterations, double half_us, double budg
       x.send(i, &requests[0]);
       if (i > 1) x.consume(i - 1, half_us);
       x.receive(i, &requests[1]);
-      compute_us(half_us);
+      compute_us(half_us, x.how);
       MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
       MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
     }
@@ -102,12 +104,14 @@ int main(int argc, char** argv) {
   const bool calibrate = options.number("calibrate", 0) != 0;
   const double budget_ms = options.number("budget-ms", 80);
   const long most = static_cast<long>(options.number("iterations", 500));
+  const Compute how = options.compute();
   options.end();
+  print_compute(how, rank);
 
   const double ratios[] = {0.1, 0.25, 0.5, 0.8, 1.0, 1.5, 2.0, 4.0};
   for (const std::size_t bytes : sizes) {
     for (int model = 1; model <= 2; ++model) {
-      Exchange x(rank, bytes);
+      Exchange x(rank, bytes, how);
       x.check = true;
       run(model, x, 4, 20);
       x.check = false;

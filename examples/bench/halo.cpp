@@ -16,8 +16,10 @@
 // without a spare core nothing is gained.
 //
 // The plane holds i + j, which an iteration leaves exactly as it is: any wrong byte of a halo
-// shows, and all of them are checked at the end. --lines 0 fits the computation to --compute-us. A
-// sample is one iteration on rank 0.
+// shows, and all of them are checked at the end. --lines sets the computation: lines of each rank.
+// With --compute sleep a rank sleeps as long as its inner lines take, which stands for computing
+// them on another core; the plane then changes in its outer lines only. A sample is one iteration
+// on rank 0.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <utility>
 
@@ -93,7 +95,26 @@ struct Profile {
   Samples iteration, post, computation, waitall;
 };
 
-Profile run(Strip& strip, long iterations, double budget_ms) {
+struct Inner {
+  Compute how;
+  double sleep_us;
+};
+
+/// How long the inner lines take while all ranks compute theirs and nothing is sent.
+double inner_us(Strip& strip) {
+  Samples samples;
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int i = 0; i < 8; ++i) {
+    const double begin = now_us();
+    strip.inner();
+    samples.add(now_us() - begin);
+  }
+  double median = samples.median();
+  MPI_Bcast(&median, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  return median;
+}
+
+Profile run(Strip& strip, Inner inner, long iterations, double budget_ms) {
   Profile profile;
   MPI_Barrier(MPI_COMM_WORLD);
   for (Pace pace(iterations, budget_ms); pace.next();) {
@@ -101,7 +122,7 @@ Profile run(Strip& strip, long iterations, double budget_ms) {
     const double begin = now_us();
     strip.post(requests);
     const double posted = now_us();
-    strip.inner();
+    inner.how == Compute::spin ? strip.inner() : sleep_until_us(posted + inner.sleep_us);
     const double computed = now_us();
     MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
     const double waited = now_us();
@@ -127,13 +148,16 @@ int main(int argc, char** argv) {
   const long lines = std::max(2L, static_cast<long>(options.number("lines", 12)));
   const double budget_ms = options.number("budget-ms", 1000);
   const long most = static_cast<long>(options.number("iterations", 200));
+  const Compute how = options.compute();
   options.end();
+  print_compute(how, rank);
 
   for (const std::size_t bytes : sizes) {
     const long columns = static_cast<long>(bytes / sizeof(double));
     Strip strip(rank, ranks, columns, lines);
-    const double warm_us = run(strip, 5, budget_ms).iteration.median();
-    const Profile profile = run(strip, samples_for(budget_ms, warm_us, 10, most), budget_ms);
+    const Inner inner{how, inner_us(strip)};
+    const double warm_us = run(strip, inner, 5, budget_ms).iteration.median();
+    const Profile profile = run(strip, inner, samples_for(budget_ms, warm_us, 10, most), budget_ms);
     strip.check();
     if (rank != 0) continue;
     row("halo", "-", bytes, 0, "iteration", "us", profile.iteration);

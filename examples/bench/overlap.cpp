@@ -30,6 +30,10 @@
 //   measured side late    after a barrier it lets `lead-us` pass without MPI calls while the other
 //                         side starts, then begins
 //
+// --compute spin computes on the rank's own core. With --compute sleep the computation, and the
+// lead, sleeps instead: it stands for a computation on another core, so that whatever makes
+// progress has a core to spare.
+//
 // Progress (--progress 1): time from begin to end against C in steps of a quarter of the transfer;
 // a transfer that goes on by itself gives max(C, transfer), one that needs MPI calls gives C +
 // transfer.
@@ -58,6 +62,7 @@ struct Run {
   std::size_t bytes;
   int tag;
   double lead_us;
+  Compute how;
 };
 struct Times {
   double exposed_us, total_us;
@@ -84,14 +89,14 @@ Times once(const Case& which, const Run& run, double compute) {
     if (released)
       MPI_Recv(nullptr, 0, MPI_BYTE, peer, 0, run.control, MPI_STATUS_IGNORE);
     else
-      compute_us(run.lead_us);
+      compute_us(run.lead_us, run.how);
   }
   MPI_Request request;
   const double begin = now_us();
   start_message(run, &request);
   const double started = now_us();
   if (early && released) MPI_Send(nullptr, 0, MPI_BYTE, peer, 0, run.control);
-  if (measured) compute_us(compute);
+  if (measured) compute_us(compute, run.how);
   const double wait = now_us();
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   const double end = now_us();
@@ -184,7 +189,9 @@ int main(int argc, char** argv) {
   const double budget_ms = options.number("budget-ms", 100);
   const long most = static_cast<long>(options.number("samples", 300));
   const bool progress = options.number("progress", 0) != 0;
+  const Compute how = options.compute();
   options.end();
+  print_compute(how, rank);
 
   MPI_Comm control;
   MPI_Comm_dup(MPI_COMM_WORLD, &control);
@@ -193,7 +200,7 @@ int main(int argc, char** argv) {
     if (wanted != "all" && wanted != which.name) continue;
     for (const std::size_t bytes : sizes) {
       Buffer buffer(bytes);
-      const Run run{rank, control, &buffer, bytes, tag++, lead_us};
+      const Run run{rank, control, &buffer, bytes, tag++, lead_us, how};
       progress ? measure_progress(which, run, budget_ms, most)
                : measure_overlap(which, run, budget_ms, most);
     }

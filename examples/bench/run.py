@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 
-from runlib.catalogue import BENCHMARKS, is_tool, names_on
+from runlib.catalogue import BENCHMARKS, COMPUTES, is_tool, names_on
 from runlib.figures import figures
 from runlib.machine import machine
 from runlib.measure import measure, measure_profile
@@ -50,22 +50,24 @@ def main():
         say("the machine is busy with other things: the figures will be noisy (--nice helps a little)")
     say()
 
-    results = Results()
+    results = Results(options.compute)
     if options.vm:
         failures = take_in(results, options.vm, facts)
     else:
         failures = (measure_profile if options.profile else measure)(options, Runner(options, Cleanup()), results)
     tables = results.tables()
     preface = "".join(f"{key}: {value}\n" for key, value in facts.items())
-    judged = figures(results)
+    judged = figures(results) if options.compute == "spin" else ([], [])  # the figures to reach are those of busy cores
     judged = [judged] if judged[1] else []
     text = "\n".join(as_text(*table) for table in tables + judged)
     markdown = "\n".join(as_markdown(*table) for table in tables + judged)
     results.write_csv(options.out / "results.csv")
     (options.out / "results.txt").write_text(preface + "\n" + text)
     (options.out / "results.md").write_text("".join(f"- {l}\n" for l in preface.splitlines()) + "\n" + markdown)
-    plots = [] if options.no_plots else plot_all(results, options.out,
-                                                 f"{facts['machine']}; {facts['Open MPI']}; {facts['date']}; {facts['commit']}")
+    footer = f"{facts['machine']}; {facts['Open MPI']}; {facts['date']}; {facts['commit']}"
+    if options.compute != "spin":
+        footer += f"; computation: {COMPUTES[options.compute]}"
+    plots = [] if options.no_plots else plot_all(results, options.out, footer)
     say("\n" + ("\n".join(as_text(*table, left=3) for table in results.briefs()) if options.brief else text))
     say(f"results in {options.out}/results.csv, .txt, .md")
     for path in plots:

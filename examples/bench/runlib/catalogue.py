@@ -14,6 +14,11 @@ VARIANTS = {
     "channel": "--mca pml speculative --mca btl_ring_rings off",
     "copied": "--mca pml speculative --mca btl_ring_frequent 0",
 }
+# How a computation passes (--compute), as the results say it.
+COMPUTES = {
+    "spin": "spin: on the rank's own core (none to spare where there are as many ranks as cores)",
+    "sleep": "sleep: the ranks sleep instead, which stands for a computation on another core (a core to spare)",
+}
 SLOTS = ("slots_100", "slots_5", "slots_10", "slots_25", "slots_50")
 VARIANTS.update({name: f"--mca pml speculative --mca btl_ring_ring_slots {name.split('_')[1]}" for name in SLOTS})
 
@@ -36,6 +41,7 @@ class Benchmark:
     ranks: int = 2
     mpirun: str = ""         # for all variants; {build} is the folder of the programs
     also: tuple = ()         # programs to build besides
+    computes: bool = False   # knows --compute
     calibrate: bool = False  # measure the communication time of the first variant before and give it to all (--comm-us)
 
 
@@ -46,16 +52,19 @@ BENCHMARKS = {
     "bandwidth": Benchmark("bandwidth", "--budget-ms 100", "--sizes 64k,256k,1m,4m --budget-ms 40", "--samples 10",
                            "--sizes 64k,1m --samples 5 --window 4"),
     "overlap": Benchmark("overlap", "--budget-ms 60", "--sizes 64k,256k,1m,4m --budget-ms 25", "--lead-us 2000 --budget-ms 300",
-                         "--lead-us 2000 --sizes 256k,512k,1m --budget-ms 30"),
+                         "--lead-us 2000 --sizes 256k,512k,1m --budget-ms 30", computes=True),
     "progress": Benchmark("overlap", "--progress 1 --sizes 1m --budget-ms 20", "--progress 1 --sizes 1m --budget-ms 8",
-                          "--lead-us 2000 --budget-ms 120", "--progress 1 --sizes 1m --lead-us 2000 --budget-ms 60"),
-    "exchange_128k": Benchmark("exchange", "--sizes 128k", "--sizes 128k --budget-ms 30", "--budget-ms 150", calibrate=True),
-    "exchange_1m": Benchmark("exchange", "--sizes 1m", "--sizes 1m --budget-ms 30", "--iterations 20", calibrate=True),
+                          "--lead-us 2000 --budget-ms 120", "--progress 1 --sizes 1m --lead-us 2000 --budget-ms 60", computes=True),
+    "exchange_128k": Benchmark("exchange", "--sizes 128k", "--sizes 128k --budget-ms 30", "--budget-ms 150", computes=True,
+                               calibrate=True),
+    "exchange_1m": Benchmark("exchange", "--sizes 1m", "--sizes 1m --budget-ms 30", "--iterations 20", computes=True,
+                             calibrate=True),
     "crossing": Benchmark("crossing", "", "--sizes 1k,128k,1m --budget-ms 60", "--budget-ms 200 --skews-ns 0,2000,5000,10000",
                           "--sizes 1k,128k,1m --skews-ns 0,2000,5000,10000"),
     "matching": Benchmark("matching", "", "--budget-ms 100 --samples 20"),
     "rtr_usage": Benchmark("rtr_usage", "", "--messages 100", "--messages 60"),
-    "halo": Benchmark("halo", "--sizes 256k,1m", "--sizes 1m --budget-ms 300", "", "--sizes 1m --budget-ms 1000", on=TRANSPORTS),
+    "halo": Benchmark("halo", "--sizes 256k,1m", "--sizes 1m --budget-ms 300", "", "--sizes 1m --budget-ms 1000", on=TRANSPORTS,
+                      computes=True),
 }
 
 # A slot that holds 8 KiB, for comparisons up to there.
@@ -64,7 +73,7 @@ RING = ("channel", "ring")
 FREQUENT = ("copied", "ring")
 BENCHMARKS.update({
     "soft_overlap": Benchmark("overlap", "--sizes 64k..4m --lead-us 300 --budget-ms 120", "--sizes 64k,1m,4m --lead-us 300 --budget-ms 60",
-                              on=tuple(SOFT), variants=("ob1", "speculative")),
+                              on=tuple(SOFT), variants=("ob1", "speculative"), computes=True),
     "ring_latency": Benchmark("pingpong", "--sizes 8..8k --budget-ms 120", "--sizes 8,1k,8k --budget-ms 60", on=("soft",), variants=RING,
                               mpirun=WIDE),
     "ring_rate": Benchmark("message_rate", "--window 100 --budget-ms 300", "--window 100 --budget-ms 100", on=("soft",), variants=RING),

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from .catalogue import BENCHMARKS, SOFT, names_on
+from .catalogue import BENCHMARKS, COMPUTES, SOFT, names_on
 from .runner import COMPONENT_PATH, ROOT, socket_options
 from .text import read_first
 
@@ -31,6 +31,9 @@ def machine(options):
         "pairs": str(options.pairs),
         "transports": " ".join(options.transports),
     }
+    computing = sorted({b for t in options.transports for b in names_on(t, options.benchmarks) if BENCHMARKS[b].computes})
+    if computing and not options.vm and not options.profile:
+        facts[f"computation of {', '.join(computing)}"] = COMPUTES[options.compute]
     used = {v: options.known[v] for t in options.transports for b in names_on(t, options.benchmarks)
             for v in BENCHMARKS[b].variants or options.variants if v in options.known}
     for name, arguments in ({} if options.vm else used or options.variants).items():

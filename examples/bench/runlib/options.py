@@ -5,7 +5,7 @@ import os
 import shlex
 from pathlib import Path
 
-from .catalogue import BENCHMARKS, QUICK, TRANSPORTS, VARIANTS, names_on
+from .catalogue import BENCHMARKS, COMPUTES, QUICK, TRANSPORTS, VARIANTS, names_on
 from .text import say
 
 HERE = Path(__file__).resolve().parent.parent
@@ -20,6 +20,9 @@ def parse(arguments, description):
     parser.add_argument("--variants", metavar="A,B", default="ob1,speculative",
                         help=f"of: {' '.join(VARIANTS)} (default: ob1,speculative); the first is the reference")
     parser.add_argument("--variant", metavar="NAME=ARGS", action="append", default=[], help="another variant: mpirun arguments")
+    parser.add_argument("--compute", choices=list(COMPUTES), default="spin", help="how ranks compute: spin on their cores, or sleep, "
+                        "which stands for a computation on another core, so that whatever makes progress has one to spare; leaves out "
+                        f"benchmarks other than {' '.join(name for name in BENCHMARKS if BENCHMARKS[name].computes)} (default: spin)")
     parser.add_argument("--pairs", type=int, default=5, help="how often each variant runs (default and least for figures: 5)")
     parser.add_argument("--out", type=Path, default=Path("bench-results"), help="folder of the results (default: bench-results)")
     parser.add_argument("--build", type=Path, default=HERE / "build", help="folder of the programs; built when missing or old")
@@ -53,6 +56,10 @@ def parse(arguments, description):
     for name in options.benchmarks:
         if name not in BENCHMARKS:
             parser.error(f"no benchmark '{name}'; there are: {' '.join(BENCHMARKS)}")
+    if options.compute != "spin":
+        options.benchmarks = [name for name in options.benchmarks if BENCHMARKS[name].computes]
+        if options.profile or options.vm or not options.benchmarks:
+            parser.error(f"--compute is for {' '.join(name for name in BENCHMARKS if BENCHMARKS[name].computes)}")
     options.transports = options.transports.split(",")
     for name in options.transports:
         if name not in TRANSPORTS:
@@ -69,9 +76,15 @@ def parse(arguments, description):
 
 
 def arguments_for(benchmark, transport, options):
+    """Arguments of the program: those built in or --args, and how it computes."""
+    compute = ["--compute", options.compute] if benchmark.computes and options.compute != "spin" else []
     if options.args is not None:
-        return shlex.split(options.args)
-    if options.quick:
+        return shlex.split(options.args) + compute
+    return built_in(benchmark, transport, options.quick) + compute
+
+
+def built_in(benchmark, transport, quick):
+    if quick:
         return shlex.split(benchmark.nodes_quick if transport == "nodes" and benchmark.nodes_quick else benchmark.quick)
     text = shlex.split(benchmark.full)
     if transport == "nodes" and benchmark.nodes:

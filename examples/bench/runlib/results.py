@@ -24,9 +24,10 @@ class Results:
     """Rows of every run, and what the tables say about them."""
 
     columns = ["transport", "benchmark", "case", "bytes", "x", "metric", "unit", "variant", "pair", "samples", "median", "p10",
-               "p90", "p99", "min", "max"]
+               "p90", "p99", "min", "max", "compute"]
 
-    def __init__(self):
+    def __init__(self, compute="spin"):
+        self.compute = compute  # how the benchmarks computed that know --compute
         self.rows = []
         self.series = {}
         self.steps = {}
@@ -40,7 +41,7 @@ class Results:
         benchmark, case, size, x, metric, unit, samples, *values = row
         benchmark = name or benchmark
         self.variants.setdefault((transport, benchmark), tuple(names))
-        self.rows.append([transport, benchmark, case, size, x, metric, unit, variant, pair, samples, *values])
+        self.rows.append([transport, benchmark, case, size, x, metric, unit, variant, pair, samples, *values, self.compute])
         key = (transport, benchmark, case, int(size), metric, self.step(transport, benchmark, case, variant, pair, x))
         series = self.series.setdefault(key, {}).setdefault(variant, Series(unit))
         series.medians[pair] = float(values[0])
