@@ -17,7 +17,7 @@ up_to_date() { # target source
 for name in "$@"; do
   source=$here/$name.cpp
   case $name in
-    waitprofile | sampler) target=$out/lib$name.so; kind="-shared -fPIC -fvisibility=hidden" ;;
+    waitprofile | sampler | progress_thread) target=$out/lib$(echo "$name" | tr -d _).so; kind="-shared -fPIC -fvisibility=hidden" ;;
     *) target=$out/$name; kind= ;;
   esac
   up_to_date "$target" "$source" && continue

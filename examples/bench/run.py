@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run the benchmarks for several variants of Open MPI, interleaved, and write CSV, tables and plots.
 
-A variant is a set of mpirun arguments: ob1, speculative, ucx, or NAME='ARGS'. For each benchmark and transport the variants
-run one after the other, in turning order, at least five times; the first variant is what the others are compared with,
-run by run. Python 3 standard library; plots need python3-matplotlib.
+A variant is a set of mpirun arguments: ob1, speculative, ucx, or NAME='ARGS', where {build} is the folder of the programs. ob1_thread is
+ob1 with the usual cure, a thread per rank that polls (libprogressthread.so); speculative_off has no interrupt thread. For each benchmark
+and transport the variants run one after the other, in turning order, at least five times; the first variant is what the others are
+compared with, run by run. Python 3 standard library; plots need python3-matplotlib.
 """
 import os
 import shutil
 import subprocess
 import sys
 
-from runlib.catalogue import BENCHMARKS, COMPUTES, is_tool, names_on
+from runlib.catalogue import BENCHMARKS, COMPUTES, is_tool, names_on, preloads_thread
 from runlib.figures import figures
 from runlib.machine import machine
 from runlib.measure import measure, measure_profile
@@ -29,6 +30,9 @@ def build_programs(options):
     needed.update(program for name in names for program in BENCHMARKS[name].also)
     if options.profile:
         needed = {"waitprofile"}
+    used = {variant for name in names for variant in BENCHMARKS[name].variants} | set(options.variants)
+    if any(preloads_thread(options.known.get(variant, "")) for variant in used):
+        needed.add("progress_thread")
     subprocess.run(["sh", str(HERE / "build.sh"), str(options.build), *sorted(needed)], check=True)
     options.build = options.build.resolve()
 

@@ -2,12 +2,17 @@
 """What there is to measure: variants of Open MPI, transports, benchmarks with their arguments."""
 from dataclasses import dataclass
 
+# Arguments of mpirun; {build} is the folder of the programs. A rank and its thread mostly share a core: where they do not yield it to
+# each other while they poll, a message takes time slices of the system, 100 times its transfer.
+THREAD = "--mca mpi_yield_when_idle 1 -x LD_PRELOAD={build}/libprogressthread.so"
 VARIANTS = {
     "ob1": "--mca pml ob1",
+    "ob1_thread": f"--mca pml ob1 {THREAD}",  # a thread per rank that polls
     "speculative": "--mca pml speculative",
     "eager_flag": "--mca pml speculative --mca pml_speculative_hazard_control eager_flag",
     "no_adaptation": "--mca pml speculative --mca pml_speculative_adaptation 0",
     "no_speculation": "--mca pml speculative --mca pml_speculative_speculation 0",
+    "speculative_off": "--mca pml speculative --mca common_overlap_progress off",
     "ucx": "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any",
     # on btl/ring: its rings, its send/receive channel alone, its rings with every message copied
     "ring": "--mca pml speculative",
@@ -105,12 +110,18 @@ def is_tool(benchmark):
     return benchmark.variants == ("tool",)
 
 
+def preloads_thread(arguments):
+    return "libprogressthread" in arguments
+
+
 def names_on(transport, names):
     return [name for name in names if transport in BENCHMARKS[name].on]
 
 # What the tables and plots show, with the title of the axis; everything else goes to the CSV only.
 METRICS = {"half_round_trip", "bandwidth", "rate", "overlap", "time", "iteration", "latency", "per_message", "rtr_usage",
            "extra_bytes", "seconds", "rtr_unused", "overhead", "computation", "waitall", "share", "mean", "memory", "rings", "poll", "cost", "uses"}
+# What explains those: in the tables too, but not in plots and brief tables.
+DETAILS = {"transfer", "exposed"}
 WITH_X = {"progress": "{:.4g} us", "exchange": "comm/comp {:g}", "matching": "{:g} messages", "crossing": "skew {:g} us", "ring_costs": "{:g} peers"}
 # These have results under the name of the catalogue, not that of their program, because several use the same program.
 NAMED = {name for name in BENCHMARKS if name.startswith(("soft_", "ring_", "frequent_"))}

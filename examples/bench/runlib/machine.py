@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 from .catalogue import BENCHMARKS, COMPUTES, SOFT, names_on
-from .runner import COMPONENT_PATH, ROOT, socket_options
+from .runner import COMPONENT_PATH, ROOT, socket_options, variant_arguments
 from .text import read_first
 
 
@@ -34,7 +34,7 @@ def machine(options):
     computing = sorted({b for t in options.transports for b in names_on(t, options.benchmarks) if BENCHMARKS[b].computes})
     if computing and not options.vm and not options.profile:
         facts[f"computation of {', '.join(computing)}"] = COMPUTES[options.compute]
-    used = {v: options.known[v] for t in options.transports for b in names_on(t, options.benchmarks)
+    used = {v: variant_arguments(options, v) for t in options.transports for b in names_on(t, options.benchmarks)
             for v in BENCHMARKS[b].variants or options.variants if v in options.known}
     for name, arguments in ({} if options.vm else used or options.variants).items():
         facts[f"variant {name}"] = arguments

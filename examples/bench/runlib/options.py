@@ -5,7 +5,7 @@ import os
 import shlex
 from pathlib import Path
 
-from .catalogue import BENCHMARKS, COMPUTES, QUICK, TRANSPORTS, VARIANTS, names_on
+from .catalogue import BENCHMARKS, COMPUTES, QUICK, TRANSPORTS, VARIANTS, names_on, preloads_thread
 from .text import say
 
 HERE = Path(__file__).resolve().parent.parent
@@ -52,6 +52,9 @@ def parse(arguments, description):
             parser.error(f"no variant '{name}'; there are: {' '.join(known)}")
     options.known = known
     options.variants = {name: known[name] for name in names}
+    for name, arguments in options.variants.items():
+        if options.profile and preloads_thread(arguments):
+            parser.error(f"--profile: variant {name} loads another library in place of the profile's")
     options.benchmarks = options.benchmarks.split(",") if options.benchmarks else (QUICK if options.quick else list(BENCHMARKS))
     for name in options.benchmarks:
         if name not in BENCHMARKS:

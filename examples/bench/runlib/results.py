@@ -4,7 +4,7 @@ import csv
 import statistics
 from dataclasses import dataclass, field
 
-from .catalogue import METRICS, WITH_X
+from .catalogue import DETAILS, METRICS, WITH_X
 from .text import number, size_text
 
 
@@ -103,7 +103,7 @@ class Results:
             header += [f"{variant} vs {base}", "min..max"]
         lines = []
         for (transport, benchmark, case, size, metric, x), by_variant in series.items():
-            if metric not in METRICS:
+            if metric not in METRICS | DETAILS:
                 continue
             unit = next(iter(by_variant.values())).unit
             label = label_text(benchmark, size, x)

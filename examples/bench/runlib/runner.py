@@ -76,7 +76,7 @@ class Runner:
         if is_tool(benchmark):
             return program
         ranks = benchmark.ranks
-        arguments = shlex.split(self.options.known[variant]) + shlex.split(benchmark.mpirun.format(build=self.options.build))
+        arguments = shlex.split(variant_arguments(self.options, variant)) + shlex.split(benchmark.mpirun.format(build=self.options.build))
         is_ucx = "ucx" in arguments
         if transport == "nodes":
             if self.cleanup.nodes_dir is None:
@@ -139,6 +139,11 @@ class Runner:
             tail = "\n".join("      | " + line for line in text.strip().splitlines()[-12:] if not line.startswith("row,"))
             return [], f"{why}: {shlex.join(command)}\n{tail}"
         return [line.split(",")[1:] for line in text.splitlines() if line.startswith("row,")], None
+
+
+def variant_arguments(options, variant):
+    """Arguments of mpirun; the user's may hold other braces."""
+    return options.known[variant].replace("{build}", shlex.quote(str(options.build)))
 
 
 def idle_share(seconds):
