@@ -6,6 +6,7 @@
 #define OMPI_SKIP_MPICXX 1  // the C interface only
 #include <mpi.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <algorithm>
@@ -26,6 +27,14 @@ inline double now_us() {
   timespec ts;
   clock_gettime(CLOCK_MONOTONIC, &ts);
   return 1e6 * static_cast<double>(ts.tv_sec) + 1e-3 * static_cast<double>(ts.tv_nsec);
+}
+
+/// Read the processor time of this process in microseconds: user and system, all threads.
+inline double processor_us() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return 1e6 * static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+         static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
 /// Compute for a time: dependent multiplications in registers and a look at the clock every 100 of
@@ -291,6 +300,15 @@ inline void to_rank0(Samples& s, int owner, int rank) {
     MPI_Recv(s.values.data(), static_cast<int>(n), MPI_DOUBLE, owner, 99, MPI_COMM_WORLD,
              MPI_STATUS_IGNORE);
   }
+}
+
+/// Add a value of every rank; only rank 0 gets the sum, as the one sample.
+inline Samples sum_at_rank0(double value) {
+  double sum = 0;
+  MPI_Reduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  Samples s;
+  s.add(sum);
+  return s;
 }
 
 /// Start MPI for a benchmark of exactly n ranks; returns this one's.

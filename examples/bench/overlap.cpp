@@ -24,6 +24,9 @@
 // 0 % that the computation hid nothing; a negative value that it did harm. Iterations with and
 // without computation alternate, so that both see the same machine.
 //
+// Processor is the processor time of both ranks and all their threads for one message with its
+// computation, from barrier to barrier, as a mean: what the overlap is paid for with.
+//
 // Who comes first is forced, with short messages on another communicator that are not under test:
 //   measured side early   it starts its message, then releases the other side by a short message,
 //                         then computes
@@ -144,11 +147,15 @@ void measure_overlap(const Case& which, const Run& run, double budget_ms, long m
   const long n = samples_for(budget_ms, pair_us, 10, most);
   Samples transfer, exposed, overlap, peer;
   Times t;
+  double used_us = 0;
   for (Pace pace(n, budget_ms); pace.next();) {
     transfer.add(stamped(reference(which), run, 0, &t));
+    const double before_us = processor_us();
     exposed.add(stamped(which, run, compute, &t));
+    used_us += processor_us() - before_us;
     peer.add(t.total_us);
   }
+  const Samples processor = sum_at_rank0(used_us / static_cast<double>(peer.values.size()));
   const double whole = median_of(transfer, run);
   for (const double e : exposed.values) overlap.add(100.0 * (1.0 - e / whole));
   to_rank0(transfer, receiver, run.rank);
@@ -160,6 +167,7 @@ void measure_overlap(const Case& which, const Run& run, double budget_ms, long m
   row("overlap", which.name, run.bytes, 0, "transfer", "us", transfer);
   row("overlap", which.name, run.bytes, 0, "exposed", "us", exposed);
   row("overlap", which.name, run.bytes, 0, "other_side", "us", peer);
+  row("overlap", which.name, run.bytes, 0, "processor", "us", processor);
 }
 
 void measure_progress(const Case& which, const Run& run, double budget_ms, long most) {

@@ -121,7 +121,7 @@ def names_on(transport, names):
 METRICS = {"half_round_trip", "bandwidth", "rate", "overlap", "time", "iteration", "latency", "per_message", "rtr_usage",
            "extra_bytes", "seconds", "rtr_unused", "overhead", "computation", "waitall", "share", "mean", "memory", "rings", "poll", "cost", "uses"}
 # What explains those: in the tables too, but not in plots and brief tables.
-DETAILS = {"transfer", "exposed"}
+DETAILS = {"transfer", "exposed", "processor"}
 WITH_X = {"progress": "{:.4g} us", "exchange": "comm/comp {:g}", "matching": "{:g} messages", "crossing": "skew {:g} us", "ring_costs": "{:g} peers"}
 # These have results under the name of the catalogue, not that of their program, because several use the same program.
 NAMED = {name for name in BENCHMARKS if name.startswith(("soft_", "ring_", "frequent_"))}
