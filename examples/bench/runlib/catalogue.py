@@ -44,6 +44,7 @@ class Benchmark:
     on: tuple = BTLS         # the transports that it belongs to
     variants: tuple = ()     # of its own; the first is the reference
     ranks: int = 2
+    any_ranks: bool = False  # as many as --np says
     mpirun: str = ""         # for all variants; {build} is the folder of the programs
     also: tuple = ()         # programs to build besides
     computes: bool = False   # knows --compute
@@ -70,6 +71,8 @@ BENCHMARKS = {
     "rtr_usage": Benchmark("rtr_usage", "", "--messages 100", "--messages 60"),
     "halo": Benchmark("halo", "--sizes 256k,1m", "--sizes 1m --budget-ms 300", "", "--sizes 1m --budget-ms 1000", on=TRANSPORTS,
                       computes=True),
+    "async": Benchmark("async", "", "--sizes 1m --budget-ms 40", "--budget-ms 300", "--sizes 1m --budget-ms 150", on=TRANSPORTS,
+                       any_ranks=True, computes=True),
 }
 
 # A slot that holds 8 KiB, for comparisons up to there.

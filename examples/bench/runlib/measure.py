@@ -3,7 +3,7 @@
 import shlex
 import statistics
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .catalogue import BENCHMARKS, NAMED, Benchmark, is_tool, names_on
 from .options import arguments_for
@@ -66,6 +66,8 @@ class Plan:
 
 def plan_of(options, runner, transport, name):
     benchmark = BENCHMARKS[name]
+    if benchmark.any_ranks:
+        benchmark = replace(benchmark, ranks=options.np)
     names = list(benchmark.variants or options.variants)
     program = [benchmark.program if is_tool(benchmark) else str(options.build / benchmark.program)]
     program += arguments_for(benchmark, transport, options)

@@ -30,7 +30,7 @@ def parse(arguments, description):
                         "the time it waits in MPI")
     parser.add_argument("--vm", metavar="FILE", type=Path, help="take in what vm_job.sh has printed in a virtual machine (or on another "
                         "machine with an RDMA device), instead of running anything")
-    parser.add_argument("--np", type=int, default=2, help="ranks for --profile (default: 2)")
+    parser.add_argument("--np", type=int, default=2, help="ranks for --profile and async (default: 2)")
     parser.add_argument("--rate", default="1gbit", help="rate of the simulated nodes (default: 1gbit)")
     parser.add_argument("--nice", type=int, default=0, metavar="N", help="priority of all variants on a busy machine (root: -19 to 19; "
                         "default: 0)")
@@ -74,7 +74,10 @@ def parse(arguments, description):
         options.transports.remove("nodes")
     if options.pairs < 1:
         parser.error("--pairs must be 1 or more")
-    options.node_count = options.np if options.profile else 2
+    if options.np < 1 or (options.np < 2 and not options.profile):
+        parser.error("--np must be 2 or more, 1 or more for --profile")
+    scales = any(BENCHMARKS[name].any_ranks for name in names_on("nodes", options.benchmarks))
+    options.node_count = options.np if options.profile or scales else 2
     return options
 
 
