@@ -51,7 +51,7 @@ has() { [ -x "$build/$1" ] && [ -f "$here/$1.cpp" ]; }
 general=
 for program in $programs; do
     case $program in
-        abort | cancel_local | chained | comms | forever | idle_calls | onesided | progress | speculation | ring_*) ;;
+        abort | cancel_local | chained | comms | forever | idle_calls | onesided | polled | progress | speculation | ring_*) ;;
         *) general="$general $program" ;;
     esac
 done
@@ -108,6 +108,15 @@ no adaptation        | 2     | vader,self              | $settings              
 eager_limit 64       | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_eager_limit 64
 END
 ! has pt2pt || run "pt2pt self sends np 1" 60 1 vader,self "$build/pt2pt" "[short]"
+# The thread that the benchmarks compare with, on Open MPI's own PML too.
+if has polled && BENCH_CXXFLAGS="-O1 -Wall -Wextra -Werror" sh "$here/../../examples/bench/build.sh" "$build" progress_thread >/dev/null; then
+    for each in ob1 $pml; do
+        run "polled tcp,self np 2, $each" 90 2 tcp,self --mca pml "$each" --mca common_overlap_progress off \
+            -x LD_PRELOAD="$build/libprogressthread.so" "$build/polled"
+    done
+else
+    fail "polled: examples/bench/build.sh progress_thread"
+fi
 ! has idle_calls || OVERLAP_BUILD=${build%/test-mpi} PML=$pml sh "$here/system_calls.sh" || failed=1
 
 # Two simulated nodes with two ranks each: vader and tcp in one job.
