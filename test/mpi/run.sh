@@ -100,9 +100,9 @@ END
 [ "$pml" != speculative ] || matrix <<'END'
 no speculation       | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_speculation 0
 eager_flag           | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_hazard_control eager_flag
-eager_flag           | 2     | tcp,self                | probe_cancel cancel_local speculation            | 1 | --mca pml_speculative_hazard_control eager_flag
+eager_flag           | 2     | tcp,self                | probe_cancel cancel_local speculation            | 1 | --mca pml_speculative_hazard_control eager_flag --mca common_overlap_progress off
 cancel by the sender | 2     | tcp,self                | probe_cancel progress                            | 1 | --mca pml_speculative_cancel sender
-progress off         | 2     | tcp,self                | $settings progress                               | 1 | --mca common_overlap_progress off
+progress off         | 2     | tcp,self                | $settings chained cancel_local progress          | 1 | --mca common_overlap_progress off
 without RTRs         | 2     | vader,self              | speculation cancel_local                         | 1 | --mca pml_speculative_shared_memory auto
 no adaptation        | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_adaptation 0
 eager_limit 64       | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_eager_limit 64

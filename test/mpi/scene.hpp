@@ -41,8 +41,16 @@ inline bool over_ring() {
 }
 /// Is a message on its way for some time after its sender has gone on?
 inline bool delayed() { return over_tcp() || over_ring(); }
-/// Over shared memory by default: the copy would only move to the sender.
-inline bool without_rtrs() { return is("shared_memory", "auto") && !over_tcp() && !over_ring(); }
+/// Does a thread of each process progress over TCP while no MPI call does?
+inline bool interrupts() {
+  return over_tcp() && !set_to("OMPI_MCA_common_overlap_progress", "off");
+}
+/// Over shared memory by default: the copy would only move to the sender. Over TCP where data
+/// comes as early without, and RTRs would bring fragments.
+inline bool without_rtrs() {
+  if (over_tcp()) return interrupts() && !is("cancel", "sender");
+  return is("shared_memory", "auto") && !over_ring();
+}
 inline bool speculative() { return !is("speculation", "0") && !without_rtrs(); }
 inline bool early_progress() { return !is("early_progress", "0") && !without_rtrs(); }
 /// Can a process of this job write into another one's memory without its help?

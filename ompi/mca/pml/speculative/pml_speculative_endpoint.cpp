@@ -103,7 +103,9 @@ RtrFacts rtr_facts(const Endpoint& endpoint) noexcept {
           .self = endpoint.is_self(),
           .other_job = !is_of_my_job(endpoint.proc()) && offers_memory(endpoint),
           .copies_itself = endpoint.copies_itself(),
-          .shared_memory_always = tunables.shared_memory == shared_memory_choice::always};
+          .shared_memory_always = tunables.shared_memory == shared_memory_choice::always,
+          .only_fragments = endpoint.works_by_events() && !offers_memory(endpoint) &&
+                            InterruptThread::is_possible()};
 }
 
 bool may_speculate(const Endpoint& endpoint) noexcept {

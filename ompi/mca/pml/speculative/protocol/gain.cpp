@@ -23,7 +23,8 @@ std::string reason(const JobTotals& totals) {
     return share(totals.rts_only, totals.rts_sent) +
            " announced messages went where receives send no RTR (rts_only): over shared memory, "
            "where the copy is work for a processor whoever makes it (pml_speculative_shared_memory "
-           "is auto), to the process itself, or over RDMA to another job.";
+           "is auto), over TCP, where the interrupt threads move the data while both sides compute "
+           "(common_overlap_progress), to the process itself, or over RDMA to another job.";
   const std::uint64_t most = std::max(
       {totals.late_receives, totals.wildcard_receives, totals.rtr_late, totals.rtr_dropped});
   if (most == 0)

@@ -65,6 +65,9 @@ std::string no_rtr(RtrUse use) {
     case RtrUse::shared_memory:
       return "no RTRs: shared memory, where the sender's processor would make the copy "
              "(pml_speculative_shared_memory is auto)";
+    case RtrUse::interrupts:
+      return "no RTRs: the interrupt threads answer while both compute, and the data comes in one "
+             "piece";
   }
   return "";
 }

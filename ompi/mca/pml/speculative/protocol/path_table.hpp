@@ -17,6 +17,7 @@ enum class RtrUse : std::uint8_t {
   self,           ///< a process's messages to itself
   other_job,      ///< it may be in MPI_Comm_disconnect, where it answers no cancel
   shared_memory,  ///< the sender's own processor would make the copy
+  interrupts,     ///< data comes as early without, and in one piece
 };
 
 struct RtrFacts {
@@ -25,15 +26,19 @@ struct RtrFacts {
   bool other_job = false;             ///< of another job, and the RTR would name memory
   bool copies_itself = false;         ///< a put is a copy by the sender's processor
   bool shared_memory_always = false;  ///< the tunable pml_speculative_shared_memory
+  bool only_fragments = false;  ///< the RTR would name no memory, and interrupt threads answer
+                                ///< an RTS while both sides compute
 };
 
 /// Where the sender's own processor would make the copy, an RTR only moves it into the sender's
-/// call.
+/// call. Where an RTR would only bring fragments, which cost a copy more than a put, and the
+/// interrupt threads answer an RTS at once, it gains nothing.
 [[nodiscard]] constexpr RtrUse choose_rtr(const RtrFacts& facts) noexcept {
   if (!facts.speculation) return RtrUse::off;
   if (facts.self) return RtrUse::self;
   if (facts.other_job) return RtrUse::other_job;
-  return facts.copies_itself && !facts.shared_memory_always ? RtrUse::shared_memory : RtrUse::sent;
+  if (facts.copies_itself && !facts.shared_memory_always) return RtrUse::shared_memory;
+  return facts.only_fragments ? RtrUse::interrupts : RtrUse::sent;
 }
 
 /// What is known of the way to one process.

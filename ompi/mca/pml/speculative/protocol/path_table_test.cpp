@@ -80,6 +80,19 @@ TEST_CASE("TCP with interrupt threads: messages move while both compute", "[path
                 {65001, UINT64_MAX, "RTS, fragments", "fragments move while both compute"}});
 }
 
+TEST_CASE("No RTRs that only bring fragments where interrupt threads answer",
+          "[path_table][P4.3]") {
+  PathFacts facts = tcp;
+  facts.interrupts = true;
+  facts.rtr_names_memory = false;
+  facts.rtr.only_fragments = true;
+  check(facts, {{0, 65000, "copy", ""},
+                {65001, UINT64_MAX, "RTS, put", "no RTRs: the interrupt threads answer"}});
+  CHECK(choose_rtr({.only_fragments = true}) == RtrUse::interrupts);
+  CHECK(choose_rtr({.only_fragments = false}) == RtrUse::sent);
+  CHECK(choose_rtr({.speculation = false, .only_fragments = true}) == RtrUse::off);
+}
+
 TEST_CASE("btl/ring: a class of its own for zero-copy", "[path_table]") {
   check(ring, {{0, 1023, "inject", "where it refuses: copy"},
                {1024, 8192, "inject", "where it refuses: zero-copy"},
