@@ -10,28 +10,72 @@ namespace overlap {
 
 bool EventWatch::open() noexcept {
   bell_ = Descriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  readable_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
-  writable_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
-  return bell_ && readable_ && writable_;
+  return bell_ && open_sets();
 }
 
-/// A descriptor that was closed has left the sets by itself; one that is there already is refused.
-void EventWatch::add(int fd) noexcept {
-  epoll_event reading{.events = EPOLLIN, .data = {.fd = fd}};
-  epoll_event writing{.events = EPOLLOUT | EPOLLET, .data = {.fd = fd}};
-  epoll_ctl(readable_.get(), EPOLL_CTL_ADD, fd, &reading);
-  epoll_ctl(writable_.get(), EPOLL_CTL_ADD, fd, &writing);
+/// New, empty sets. @returns  false: the kernel has none, and nothing has changed
+bool EventWatch::open_sets() noexcept {
+  Descriptor readable(epoll_create1(EPOLL_CLOEXEC));
+  Descriptor writable(epoll_create1(EPOLL_CLOEXEC));
+  if (!readable || !writable) return false;
+  readable_ = std::move(readable);
+  writable_ = std::move(writable);
+  return true;
 }
 
-/// Events come and go with every full socket, descriptors with connections only.
-void EventWatch::sync_changed() noexcept try {
-  list_descriptors(found_);
+/// @returns  whether it was not there
+bool EventWatch::add(const WatchedDescriptor& each) noexcept {
+  epoll_event reading{.events = EPOLLIN, .data = {.fd = each.fd}};
+  epoll_event writing{.events = EPOLLOUT | EPOLLET, .data = {.fd = each.fd}};
+  if (each.once) {
+    // Perhaps an MPI thread has to read it: it wakes once and is not seen as readable.
+    writing.events = EPOLLIN | EPOLLET;
+    return epoll_ctl(writable_.get(), EPOLL_CTL_ADD, each.fd, &writing) == 0;
+  }
+  if (epoll_ctl(readable_.get(), EPOLL_CTL_ADD, each.fd, &reading) != 0) return false;
+  if (epoll_ctl(writable_.get(), EPOLL_CTL_ADD, each.fd, &writing) != 0 && errno == EEXIST) {
+    epoll_ctl(writable_.get(), EPOLL_CTL_MOD, each.fd, &writing);
+  }
+  return true;
+}
+
+bool EventWatch::knows(int fd) const noexcept {
+  const auto known = std::ranges::lower_bound(known_, fd, {}, &WatchedDescriptor::fd);
+  return known != known_.end() && known->fd == fd && !known->once;
+}
+
+/// Add what is not there. @returns  false: a known descriptor is another one, or has gone
+bool EventWatch::try_add_found() noexcept {
+  const auto gone = [this](const WatchedDescriptor& each) {
+    const auto found = std::ranges::lower_bound(found_, each.fd, {}, &WatchedDescriptor::fd);
+    return found == found_.end() || found->fd != each.fd;
+  };
+  if (std::ranges::any_of(known_, gone)) return false;
+  return std::ranges::none_of(
+      found_, [this](const WatchedDescriptor& each) { return add(each) && knows(each.fd); });
+}
+
+void EventWatch::sync_or_throw(bool turned_elsewhere) {
+  is_due_ = list_descriptors(found_);
   events_ = count_events();
-  if (found_ == known_) return;
-  for (const int fd : found_) add(fd);
+  if (found_ == known_ && !turned_elsewhere) return;
+  if (!try_add_found() && open_sets()) {
+    for (const WatchedDescriptor& each : found_) add(each);
+  }
   std::swap(found_, known_);
+}
+
+void EventWatch::sync(bool turned_elsewhere) noexcept try {
+  sync_or_throw(turned_elsewhere);
 } catch (const std::bad_alloc&) {
   events_ = 0;  // tried again
+}
+
+bool EventWatch::has_other_descriptors() noexcept try {
+  const bool is_due = list_descriptors(found_);
+  return is_due || found_ != known_;
+} catch (const std::bad_alloc&) {
+  return true;
 }
 
 bool EventWatch::is_readable() const noexcept {

@@ -35,23 +35,30 @@ class Descriptor {
 /// Reading is level-triggered: what nobody has read wakes again. Writing is edge-triggered: a
 /// socket is writable nearly always, and only one that was full becomes writable.
 ///
+/// A descriptor's number says little: the kernel gives it away again, and a copy that a child
+/// process holds keeps a closed socket in the sets. Where one has gone the sets are made anew.
+///
 /// Ownership
-///   bell_                    any thread rings, the interrupt thread sleeps on it
-///   readable_, writable_     the interrupt thread
-///   known_, found_, events_  progress lock
+///   bell_                              any thread rings, the interrupt thread sleeps on it
+///   readable_, writable_               the interrupt thread
+///   known_, found_, events_, is_due_   progress lock
 class EventWatch {
  public:
   /// @returns  false when the kernel refuses (no descriptors left); errno says why
   [[nodiscard]] bool open() noexcept;
 
   /// Take in the descriptors that the event loop watches now.
+  /// @param turned_elsewhere  others have turned the event loop since: a number may stand for
+  ///                          another connection than before
   /// @thread  interrupt thread, progress lock held
-  void sync() noexcept {
-    if (is_stale()) sync_changed();
-  }
-  /// Has the event loop got or lost events since sync(): connections, data for sockets?
-  /// @thread  progress lock held
-  [[nodiscard]] bool is_stale() const noexcept { return count_events() != events_; }
+  void sync(bool turned_elsewhere) noexcept;
+  /// Has the event loop got or lost events since sync(): data for sockets? @thread  progress lock
+  /// held
+  [[nodiscard]] bool has_other_count() const noexcept { return count_events() != events_; }
+  /// Does it watch others since? As many events may be others. @thread  progress lock held
+  [[nodiscard]] bool has_other_descriptors() noexcept;
+  /// Was a timer due at sync()? A connection that comes in makes one. @thread  progress lock held
+  [[nodiscard]] bool is_due() const noexcept { return is_due_; }
   /// Can a descriptor be read now? @thread  interrupt thread
   [[nodiscard]] bool is_readable() const noexcept;
 
@@ -62,15 +69,19 @@ class EventWatch {
   void ring(std::uint32_t delay_ns) noexcept;
 
  private:
-  void sync_changed() noexcept;
-  void add(int fd) noexcept;
+  void sync_or_throw(bool turned_elsewhere);
+  [[nodiscard]] bool knows(int fd) const noexcept;
+  [[nodiscard]] bool try_add_found() noexcept;
+  [[nodiscard]] bool open_sets() noexcept;
+  bool add(const WatchedDescriptor& each) noexcept;
 
   Descriptor bell_;
   Descriptor readable_;
   Descriptor writable_;
-  std::vector<int> known_;
-  std::vector<int> found_;  ///< sync_changed only; kept for its memory
-  std::size_t events_ = 0;  ///< of the event loop at the last sync
+  std::vector<WatchedDescriptor> known_;
+  std::vector<WatchedDescriptor> found_;  ///< of one call; kept for its memory
+  std::size_t events_ = 0;                ///< of the event loop at the last sync
+  bool is_due_ = false;
 };
 
 }  // namespace overlap

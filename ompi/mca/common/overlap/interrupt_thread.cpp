@@ -114,10 +114,11 @@ InterruptThread::Turn InterruptThread::turn() noexcept {
   inside_ = true;
   const bool moved = driver_.turn_events();
   inside_ = false;
-  watch_.sync();
+  watch_.sync(turned_elsewhere());
+  synced_turns_ = turns();
   ++common::counters.interrupt_turns;
   if (!moved) ++common::counters.interrupt_turns_empty;
-  return {.moved = moved, .readable = watch_.is_readable()};
+  return {.moved = moved, .readable = watch_.is_due() || watch_.is_readable()};
 }
 
 }  // namespace overlap

@@ -20,7 +20,7 @@ namespace overlap {
 /// request: what has ended waits in the completion queue for an MPI thread.
 ///
 /// Ownership
-///   demand_, inside_, state_   progress lock
+///   demand_, inside_, state_, synced_turns_   progress lock
 ///   watch_                     the thread; its bell: anybody
 class InterruptThread {
  public:
@@ -65,7 +65,11 @@ class InterruptThread {
   [[nodiscard]] std::uint32_t turns() const noexcept { return driver_.event_turns(); }
   [[nodiscard]] bool wanted() const noexcept;
   [[nodiscard]] Turn turn() noexcept;
-  [[nodiscard]] bool is_stale() const noexcept { return watch_.is_stale(); }
+  [[nodiscard]] bool is_stale() noexcept {
+    return watch_.has_other_count() || (turned_elsewhere() && watch_.has_other_descriptors());
+  }
+  /// Have MPI threads turned the event loop since this thread has taken in its descriptors?
+  [[nodiscard]] bool turned_elsewhere() const noexcept { return turns() != synced_turns_; }
 
   ProgressDriver& driver_;
   EventWatch watch_;
@@ -74,6 +78,7 @@ class InterruptThread {
   State state_ = State::none;
   bool inside_ = false;
   std::uint32_t demand_ = 0;
+  std::uint32_t synced_turns_ = 0;     ///< turns() when the watch was synced
   std::atomic<bool> stopping_{false};  ///< S1 stop() sets it (release) -> S2 stopping() (acquire)
 };
 

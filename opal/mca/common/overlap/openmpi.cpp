@@ -16,25 +16,60 @@ int poll_events() noexcept {
   return 0;
 }
 
-void list_descriptors(std::vector<int>& descriptors) {
+#if LIBEVENT_VERSION_NUMBER >= 0x02010200
+namespace {
+
+/// What list_descriptors finds. Nothing may be thrown or asked inside libevent's enumeration.
+struct Found {
+  std::vector<WatchedDescriptor>& descriptors;
+  std::array<const event*, 16> timers{};
+  std::size_t timer_count = 0;
+
+  void note(const event* each) noexcept {
+    const int events = event_get_events(each);
+    if ((events & EV_SIGNAL) != 0) return;
+    if (const int fd = event_get_fd(each); fd < 0) {
+      if (timer_count < timers.size()) timers[timer_count++] = each;
+    } else if (descriptors.size() < descriptors.capacity()) {
+      descriptors.push_back({fd, (events & (EV_READ | EV_PERSIST)) == EV_READ});
+    }
+  }
+};
+
+/// Does a timer end about now? libevent's clock is not exactly this one.
+bool is_due(const event* timer) noexcept {
+  timeval end{};
+  timeval now{};
+  if (event_pending(timer, EV_TIMEOUT, &end) == 0) return false;
+  gettimeofday(&now, nullptr);
+  constexpr std::int64_t us_per_s = 1'000'000, slack_us = 1000;
+  return (end.tv_sec - now.tv_sec) * us_per_s + (end.tv_usec - now.tv_usec) <= slack_us;
+}
+
+}  // namespace
+#endif
+
+bool list_descriptors(std::vector<WatchedDescriptor>& descriptors) {
   descriptors.clear();
 #if LIBEVENT_VERSION_NUMBER >= 0x02010200
-  // Nothing may be thrown through libevent, which lists a few events of its own beside those that
-  // it counts.
-  constexpr std::size_t of_libevent = 16;
+  constexpr std::size_t of_libevent = 16;  // listed, but not counted
   descriptors.reserve(count_events() + of_libevent);
+  Found found{descriptors};
   event_base_foreach_event(
       opal_sync_event_base,
-      [](const event_base*, const event* each, void* list) -> int {
-        auto& found = *static_cast<std::vector<int>*>(list);
-        const int fd = (event_get_events(each) & EV_SIGNAL) == 0 ? event_get_fd(each) : -1;
-        if (fd >= 0 && found.size() < found.capacity()) found.push_back(fd);
+      [](const event_base*, const event* each, void* all) -> int {
+        static_cast<Found*>(all)->note(each);
         return 0;
       },
-      &descriptors);
-  std::ranges::sort(descriptors);
-  const auto twice = std::ranges::unique(descriptors);
+      &found);
+  // A connection and its event for writing are one; `false` is less than `true`.
+  std::ranges::sort(descriptors, {},
+                    [](const WatchedDescriptor& each) { return std::pair(each.fd, each.once); });
+  const auto twice = std::ranges::unique(descriptors, {}, &WatchedDescriptor::fd);
   descriptors.erase(twice.begin(), twice.end());
+  return std::any_of(found.timers.begin(), found.timers.begin() + found.timer_count, is_due);
+#else
+  return false;
 #endif
 }
 

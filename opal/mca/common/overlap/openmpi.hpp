@@ -170,10 +170,18 @@ OVERLAP_EXPORT int poll_events() noexcept;
 
 /// Can list_descriptors list anything? A bundled libevent (2.0) cannot.
 inline constexpr bool can_list_descriptors = LIBEVENT_VERSION_NUMBER >= 0x02010200;
+/// A descriptor that the event loop watches.
+struct WatchedDescriptor {
+  int fd;
+  bool once;  ///< for a single read: a connection that has come in and not said yet whose it is
+
+  bool operator==(const WatchedDescriptor&) const = default;
+};
 /// List the descriptors that the event loop watches, each once, in ascending order.
 /// @param descriptors  in: anything
+/// @returns  is a timer due, which runs in the next turn?
 /// @thread  progress lock held; throws std::bad_alloc
-OVERLAP_EXPORT void list_descriptors(std::vector<int>& descriptors);
+OVERLAP_EXPORT bool list_descriptors(std::vector<WatchedDescriptor>& descriptors);
 /// @returns  events that the event loop waits for, several for one descriptor perhaps
 /// @thread   progress lock held
 [[nodiscard]] OVERLAP_EXPORT std::size_t count_events() noexcept;
