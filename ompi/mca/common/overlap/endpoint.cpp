@@ -194,6 +194,14 @@ Endpoint* Endpoints::make(ompi_proc_t& proc) {
   return endpoint;
 }
 
+bool Endpoints::knows(const opal_process_name_t& name) const noexcept {
+  return std::ranges::any_of(all_, [&name](const Endpoint* each) {
+    if (each->retired_) return false;  // its process may be gone
+    const opal_process_name_t& other = each->proc_.super.proc_name;
+    return other.jobid == name.jobid && other.vpid == name.vpid;
+  });
+}
+
 void Endpoints::retire(ompi_proc_t& proc) noexcept {
   Endpoint* endpoint = find(proc);
   if (endpoint == nullptr) return;

@@ -25,7 +25,8 @@ class Loop {
 class Connection {
  public:
   /// @param number  the descriptor's, which is free
-  explicit Connection(int number = -1, short events = EV_READ | EV_PERSIST) {
+  explicit Connection(int number = -1, short events = EV_READ | EV_PERSIST,
+                      event_callback_fn served = do_nothing, void* context = nullptr) {
     std::array<int, 2> ends{};
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
     own_ = ends[0];
@@ -35,7 +36,7 @@ class Connection {
       ::close(own_);
       own_ = number;
     }
-    event_ = event_new(opal_sync_event_base, own_, events, do_nothing, nullptr);
+    event_ = event_new(opal_sync_event_base, own_, events, served, context);
     REQUIRE(event_add(event_, nullptr) == 0);
   }
   ~Connection() {
@@ -47,6 +48,14 @@ class Connection {
 
   [[nodiscard]] int number() const { return own_; }
   void write_by_peer() const { REQUIRE(::write(peer_, "x", 1) == 1); }
+  void say_process_by_peer(opal_process_name_t name) const {
+    struct {
+      opal_process_name_t name;
+      std::array<char, 16> magic;
+    } first{name, {"OPAL-TCP-BTL"}};
+    OPAL_PROCESS_NAME_HTON(first.name);
+    REQUIRE(::write(peer_, &first, sizeof first) == sizeof first);
+  }
   void close() {
     if (event_ == nullptr) return;
     event_free(std::exchange(event_, nullptr));
@@ -156,4 +165,55 @@ TEST_CASE("Event watch: a timer that is due is work for the next turn") {
   watch.sync(false);
   CHECK(watch.is_due());
   event_free(timer);
+}
+
+TEST_CASE("Event loop beside MPI threads: connections of processes that are not known are left") {
+  const Loop loop;
+  constexpr opal_process_name_t known{7, 3};
+  const auto knows = [](const opal_process_name_t& name, const void* context) noexcept {
+    const auto& other = *static_cast<const opal_process_name_t*>(context);
+    return name.jobid == other.jobid && name.vpid == other.vpid;
+  };
+  int served = 0;
+  const auto serve = [](int, short, void* count) { ++*static_cast<int*>(count); };
+  const Connection coming(-1, EV_READ, serve, &served);
+  const auto turn = [&] { return overlap::poll_events_of(knows, &known); };
+  CHECK(turn() == 1);  // it has said nothing yet
+  SECTION("of a known process: at once") {
+    coming.say_process_by_peer(known);
+    CHECK(turn() == 0);
+    CHECK(served == 1);
+    CHECK(turn() == 0);
+    CHECK(served == 1);
+  }
+  SECTION("of another one: by an MPI thread") {
+    coming.say_process_by_peer({7, 4});
+    CHECK(turn() == 1);
+    CHECK(turn() == 1);
+    CHECK(served == 0);
+    overlap::poll_events();
+    CHECK(served == 1);
+  }
+  SECTION("whoever says something else: by an MPI thread") {
+    coming.write_by_peer();
+    CHECK(turn() == 1);
+    CHECK(served == 0);
+    overlap::poll_events();
+    CHECK(served == 1);
+  }
+  SECTION("others are served") {
+    int others_served = 0;
+    const Connection other(-1, EV_READ | EV_PERSIST, serve, &others_served);
+    other.write_by_peer();
+    CHECK(turn() == 1);
+    CHECK(others_served == 1);
+  }
+  SECTION("more than can be left out: no turn") {
+    std::vector<std::unique_ptr<Connection>> many;
+    for (int i = 0; i < 70; ++i)
+      many.push_back(std::make_unique<Connection>(-1, EV_READ, serve, &served));
+    coming.say_process_by_peer({7, 4});
+    CHECK(turn() > 0);
+    CHECK(served == 0);
+  }
 }

@@ -112,13 +112,18 @@ bool InterruptThread::wanted() const noexcept { return demand_ != 0 && common::p
 
 InterruptThread::Turn InterruptThread::turn() noexcept {
   inside_ = true;
-  const bool moved = driver_.turn_events();
+  const ProgressDriver::EventTurn found = driver_.turn_events(
+      [](const opal_process_name_t& name, const void* endpoints) noexcept {
+        return static_cast<const Endpoints*>(endpoints)->knows(name);
+      },
+      &endpoints_);
   inside_ = false;
+  left_connections_ = found.left_connections;
   watch_.sync(turned_elsewhere());
   synced_turns_ = turns();
   ++common::counters.interrupt_turns;
-  if (!moved) ++common::counters.interrupt_turns_empty;
-  return {.moved = moved, .readable = watch_.is_due() || watch_.is_readable()};
+  if (!found.moved) ++common::counters.interrupt_turns_empty;
+  return {.moved = found.moved, .readable = watch_.is_due() || watch_.is_readable()};
 }
 
 }  // namespace overlap

@@ -4,6 +4,7 @@
 
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
+#include "ompi/mca/common/overlap/endpoint.hpp"
 #include "ompi/mca/common/overlap/entry.hpp"
 #include "ompi/mca/common/overlap/event_watch.hpp"
 #include "ompi/mca/common/overlap/progress_driver.hpp"
@@ -16,15 +17,17 @@ namespace overlap {
 /// no MPI thread is progressing.
 ///
 /// It is made when a call first leaves MPI with a request that needs this process, and only where
-/// such a BTL is in use. It never calls opal_progress, never makes a connection and completes no
-/// request: what has ended waits in the completion queue for an MPI thread.
+/// such a BTL is in use. It never calls opal_progress, makes no connection and accepts those of
+/// processes that have an endpoint only, and completes no request: what has ended waits in the
+/// completion queue for an MPI thread.
 ///
 /// Ownership
-///   demand_, inside_, state_, synced_turns_   progress lock
-///   watch_                     the thread; its bell: anybody
+///   all but watch_   progress lock
+///   watch_           the thread; its bell: anybody
 class InterruptThread {
  public:
-  explicit InterruptThread(ProgressDriver& driver) noexcept : driver_(driver) {}
+  InterruptThread(ProgressDriver& driver, const Endpoints& endpoints) noexcept
+      : driver_(driver), endpoints_(endpoints) {}
   ~InterruptThread() { stop(); }
   InterruptThread(const InterruptThread&) = delete;
   InterruptThread& operator=(const InterruptThread&) = delete;
@@ -65,18 +68,22 @@ class InterruptThread {
   [[nodiscard]] std::uint32_t turns() const noexcept { return driver_.event_turns(); }
   [[nodiscard]] bool wanted() const noexcept;
   [[nodiscard]] Turn turn() noexcept;
+  /// A call may have come to know a process whose connection was left to MPI threads.
   [[nodiscard]] bool is_stale() noexcept {
-    return watch_.has_other_count() || (turned_elsewhere() && watch_.has_other_descriptors());
+    return left_connections_ || watch_.has_other_count() ||
+           (turned_elsewhere() && watch_.has_other_descriptors());
   }
   /// Have MPI threads turned the event loop since this thread has taken in its descriptors?
   [[nodiscard]] bool turned_elsewhere() const noexcept { return turns() != synced_turns_; }
 
   ProgressDriver& driver_;
+  const Endpoints& endpoints_;
   EventWatch watch_;
   Interruption<InterruptThread> interruption_{*this};
   pthread_t thread_{};
   State state_ = State::none;
   bool inside_ = false;
+  bool left_connections_ = false;  ///< in the thread's last turn
   std::uint32_t demand_ = 0;
   std::uint32_t synced_turns_ = 0;     ///< turns() when the watch was synced
   std::atomic<bool> stopping_{false};  ///< S1 stop() sets it (release) -> S2 stopping() (acquire)

@@ -26,11 +26,12 @@ void ProgressDriver::give_back() noexcept {
   set_pollable(nullptr, false);
 }
 
-bool ProgressDriver::turn_events() noexcept {
-  if (!event_driven_) return false;
+ProgressDriver::EventTurn ProgressDriver::turn_events(KnowsProcess knows,
+                                                      const void* context) noexcept {
+  if (!event_driven_) return {};
   const unsigned before = noted_;
-  poll_events();
-  return noted_ != before;
+  const std::size_t left = poll_events_of(knows, context);
+  return {.moved = noted_ != before, .left_connections = left != 0};
 }
 
 /// The part of a turn that a process on shared memory alone does not need.

@@ -56,9 +56,13 @@ class ProgressDriver {
     turns_without_event_ = 0;
     ++noted_;
   }
-  /// Turn the event loop alone, once, for the interrupt thread. @returns  whether that moved
-  /// anything
-  [[nodiscard]] bool turn_events() noexcept;
+  /// What a turn of the event loop alone has done.
+  struct EventTurn {
+    bool moved = false;             ///< messages or pieces of them
+    bool left_connections = false;  ///< to MPI threads, of processes that are not known
+  };
+  /// Turn the event loop alone, once, for the interrupt thread. @see poll_events_of
+  [[nodiscard]] EventTurn turn_events(KnowsProcess knows, const void* context) noexcept;
   /// Turns in which MPI threads were to see to the event loop. Wraps. @thread  any
   [[nodiscard]] std::uint32_t event_turns() const noexcept {
     return event_turns_.load(std::memory_order_relaxed);

@@ -55,7 +55,7 @@ std::string explain_job(std::span<const CounterRow> rows, const CounterSummary& 
 
 Pml::Pml(const Tunables& values)
     : tunables(values),
-      interrupts(driver),
+      interrupts(driver, endpoints),
       completions(complete),
       protocol(config_of(values), delivery, process_counters()),
       actions(protocol) {

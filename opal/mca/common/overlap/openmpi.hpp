@@ -18,7 +18,7 @@
 //   deliver_message(btl, ...)      hands a message that a BTL has received to who registered for it
 //   publish, lookup_published      a BTL's address, through the modex
 //   remove_at_end(path)            the launcher's daemon removes a file when this process has ended
-//   poll_events()                  one non-blocking turn of libevent (TCP)
+//   poll_events(), poll_events_of(...)  one non-blocking turn of libevent (TCP)
 //   list_descriptors(), count_events()  what libevent watches
 //   set_event_polling(on)          let opal_progress drive libevent (the default) or leave it to us
 //   for_each_btl(f)                every initialised BTL module
@@ -167,6 +167,16 @@ OVERLAP_EXPORT void add_help_folder() noexcept;
 /// @thread   progress lock held; event polling by opal_progress switched off
 /// (set_event_polling(false))
 OVERLAP_EXPORT int poll_events() noexcept;
+
+using KnowsProcess = bool (*)(const opal_process_name_t& name, const void* context) noexcept;
+/// The same for a thread beside the MPI threads. Of connections that have come in it serves only
+/// those whose process `knows` knows: tcp makes another process's entries in Open MPI's tables,
+/// which MPI threads use without a lock.
+///
+/// @returns  connections that were left out, for MPI threads
+/// @thread   as poll_events
+[[nodiscard]] OVERLAP_EXPORT std::size_t poll_events_of(KnowsProcess knows,
+                                                        const void* context) noexcept;
 
 /// Can list_descriptors list anything? A bundled libevent (2.0) cannot.
 inline constexpr bool can_list_descriptors = LIBEVENT_VERSION_NUMBER >= 0x02010200;
