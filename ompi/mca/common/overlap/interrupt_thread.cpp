@@ -61,7 +61,7 @@ bool InterruptThread::is_possible() noexcept {
 bool InterruptThread::must_ring_slow() noexcept {
   if (!common::progress_is_on()) return false;
   if (state_ != State::running && !start()) return false;
-  if (!interruption_.must_ring()) return false;
+  if (!interruption_.must_ring(std::exchange(fresh_, false))) return false;
   ++common::counters.interrupt_rings;
   return true;
 }

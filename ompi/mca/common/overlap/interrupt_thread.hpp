@@ -35,7 +35,10 @@ class InterruptThread {
   /// May there be one, by the parameter common_overlap_progress and by what this Open MPI is like?
   [[nodiscard]] static bool is_possible() noexcept;
   /// A request needs this process to get further, and no longer. @thread  progress lock held
-  void add_demand() noexcept { ++demand_; }
+  void add_demand() noexcept {
+    ++demand_;
+    fresh_ = true;
+  }
   void drop_demand() noexcept { --demand_; }
   /// Is the caller this thread? What it ends, an MPI thread completes. @thread  progress lock held
   [[nodiscard]] bool inside() const noexcept { return inside_; }
@@ -84,6 +87,7 @@ class InterruptThread {
   State state_ = State::none;
   bool inside_ = false;
   bool left_connections_ = false;  ///< in the thread's last turn
+  bool fresh_ = false;             ///< demand has been added, and no call has left MPI since
   std::uint32_t demand_ = 0;
   std::uint32_t synced_turns_ = 0;     ///< turns() when the watch was synced
   std::atomic<bool> stopping_{false};  ///< S1 stop() sets it (release) -> S2 stopping() (acquire)

@@ -47,9 +47,12 @@ class Interruption {
   explicit Interruption(Host& host) noexcept : host_(host) {}
 
   /// A call is about to leave MPI with something wanted: must it ring after it has left the lock?
+  /// @param fresh  since the last call that asked, a request has come that is wanted
   /// @thread  progress lock held
-  [[nodiscard]] bool must_ring() noexcept {
+  [[nodiscard]] bool must_ring(bool fresh) noexcept {
     const Doze doze = doze_.load(std::memory_order_relaxed);  // D2
+    // A nap ends by itself: small messages beside a large one do not shorten it (P4.12).
+    if (doze == Doze::napping && !fresh) return false;
     // An armed thread need not know of a new request, but of what no descriptor wakes it for.
     if (doze == Doze::awake || (doze == Doze::armed && !host_.is_stale())) return false;
     doze_.store(Doze::awake, std::memory_order_relaxed);  // one ring is enough

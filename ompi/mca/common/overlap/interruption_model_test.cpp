@@ -111,7 +111,7 @@ class World {
   void leave(Start start) {
     lock();
     start();
-    const bool rings = interruption->must_ring();
+    const bool rings = interruption->must_ring(true);
     unlock();
     if (rings) ring();
   }

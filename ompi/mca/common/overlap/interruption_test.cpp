@@ -66,7 +66,7 @@ class Process {
   void start_request() {
     lock_.lock();
     ++outstanding_;
-    const bool rings = interruption_.must_ring();
+    const bool rings = interruption_.must_ring(true);
     lock_.unlock();
     if (rings) bell_.put();
   }
@@ -160,4 +160,45 @@ TEST_CASE("the thread takes no turn while nothing is wanted", "[interrupt][P4.12
   for (int i = 0; i < 100; ++i) process.arrive();
   for (int i = 0; i < 100; ++i) process.progress();
   CHECK(process.own_turns == 0);
+}
+
+namespace {
+
+/// A process in whose place an MPI thread is inside MPI all the time: every look is refused. The
+/// calls come while the thread sleeps.
+class BusyProcess {
+ public:
+  template <class T>
+  using Atomic = std::atomic<T>;
+  using Interruption = overlap::Interruption<BusyProcess>;
+
+  bool stopping() const { return sleeps == 3; }
+  bool sleep(Sleep sleep) {
+    CHECK(sleep.until == Sleep::Until::time);
+    ++sleeps;
+    rings_for_small += interruption.must_ring(false) ? 1 : 0;
+    rings_for_large += interruption.must_ring(true) ? 1 : 0;
+    return false;
+  }
+  static bool try_lock() { return false; }
+  static void unlock() {}
+  static std::uint32_t turns() { return 0; }
+  static bool wanted() { return true; }
+  static Interruption::Turn turn() { return {}; }
+  static bool is_stale() { return true; }
+
+  unsigned sleeps = 0;
+  unsigned rings_for_small = 0;
+  unsigned rings_for_large = 0;
+  Interruption interruption{*this};
+};
+
+}  // namespace
+
+TEST_CASE("a large message shortens a nap, a small one beside it does not", "[interrupt][P4.12]") {
+  BusyProcess process;
+  process.interruption.run();
+  CHECK(process.sleeps == 3);
+  CHECK(process.rings_for_small == 0);
+  CHECK(process.rings_for_large == 3);
 }
