@@ -144,7 +144,7 @@ TEST_CASE("Event watch: a connection that has not said whose it is wakes once") 
   first.write_by_peer();
   CHECK_FALSE(watch.is_readable());
   CHECK_FALSE(watch.sleep({overlap::Sleep::Until::arrival, 0}));  // by the edge, which it takes out
-  watch.ring();
+  watch.ring(0);
   CHECK(watch.sleep({overlap::Sleep::Until::arrival, 0}));
 }
 
