@@ -59,6 +59,7 @@ if ! mountpoint -q "$debian/dev/shm" && mkdir -p "$debian/dev/shm"; then
 fi
 
 tree=/tmp/overlap
+rm -rf "${debian:?}$tree/source"  # a kept Debian folder may hold files that the tree has no more
 mkdir -p "$debian$tree/source" "$debian$tree/build"
 tar -C "$source_folder" -cf - --exclude=./_build --exclude=./_install --exclude=./.git --exclude='*.o' --exclude='*.lo' --exclude='*.la' \
     --exclude=.libs --exclude=.deps --exclude=./config/generated --exclude=./autom4te.cache --exclude=./config.status --exclude=./aclocal.m4 \
