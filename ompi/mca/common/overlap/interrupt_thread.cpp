@@ -93,6 +93,7 @@ bool InterruptThread::start() noexcept {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) {
+    watch_ = EventWatch();  // its descriptors are the application's again
     report_no_thread(std::strerror(error));
     return false;
   }

@@ -169,8 +169,9 @@ class Protocol {
     return true;
   }
 
-  /// May this message be answered to a process that the host has an endpoint of (Peer::host_data)?
-  /// If not, on_message makes the host connect. @param message  passed find_fault
+  /// Does the host have an endpoint of the process that this message comes from (Peer::host_data)?
+  /// If not, on_message may make it connect, or ask which process a rank is (Host::process_of).
+  /// @param message  passed find_fault
   [[nodiscard]] bool knows_sender(std::span<const std::byte> message) const noexcept;
 
   /// A message, prefix and header and all. What belongs to a freed communicator or to a request

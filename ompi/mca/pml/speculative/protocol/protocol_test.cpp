@@ -450,3 +450,29 @@ TEST_CASE("A process that ends answers a REVOKE only where somebody waits (P1.7)
     }
   }
 }
+
+TEST_CASE("knows_sender: a process is known once the host has its endpoint", "[P4.3]") {
+  Side side;
+  int endpoint = 0;
+  const Bytes eager = bytes_of(SequencedHeader{kind_version(Kind::eager), 0, 7, 1, 5, 0, 0});
+  CHECK_FALSE(side.protocol.knows_sender(eager));  // past: it has sent and been sent nothing
+  side.comm.peer(1).host_data = &endpoint;
+  CHECK(side.protocol.knows_sender(eager));
+  const Bytes elsewhere = bytes_of(SequencedHeader{kind_version(Kind::eager), 0, 9, 1, 5, 0, 0});
+  CHECK_FALSE(side.protocol.knows_sender(elsewhere));  // a communicator that is not made yet
+  const Bytes answer = done_for(1, true);
+  CHECK(side.protocol.knows_sender(answer));  // to a request of this process
+}
+
+TEST_CASE("knows_sender: first messages after a freed communicator ask for the process", "[P4.3]") {
+  Side side(HazardPolicy::envelope_sequence, false);
+  int endpoint = 0;
+  side.protocol.remove_communicator(side.comm);
+  Communicator& next = side.protocol.add_communicator({7, 0, 2, false, true});
+  next.peer(1).host_data = &endpoint;
+  REQUIRE(next.has_predecessor);
+  const SequencedHeader first{kind_version(Kind::eager), 0, 7, 1, 5, 0, 4};
+  CHECK_FALSE(side.protocol.knows_sender(bytes_of(first)));
+  next.peer(1).bound = 4;
+  CHECK(side.protocol.knows_sender(bytes_of(first)));
+}
