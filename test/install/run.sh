@@ -143,7 +143,8 @@ paths() {
     done <<'END'
 --mca btl self,vader|^  0 \.\. [0-9]+ +inject +vader +the BTL copies :: ^  [0-9]+ \.\. +RTS, get +vader +no RTRs: shared memory
 --mca btl self,vader --mca pml_speculative_shared_memory always|^  [0-9]+ \.\. +RTR, put +vader +the receive was posted first :: ^  [0-9]+ \.\. +RTS, get +vader
---mca btl self,tcp --mca btl_tcp_if_include lo|^  0 \.\. [0-9]+ +copy +tcp :: ^  [0-9]+ \.\. +RTR, fragments +tcp :: ^  [0-9]+ \.\. +RTS, put +tcp
+--mca btl self,tcp --mca btl_tcp_if_include lo|^  0 \.\. [0-9]+ +copy +tcp :: ^  [0-9]+ \.\. +RTS, put +tcp +no RTRs: the interrupt threads .*while both compute
+--mca btl self,tcp --mca btl_tcp_if_include lo --mca common_overlap_progress off|^  [0-9]+ \.\. +RTR, fragments +tcp :: ^  [0-9]+ \.\. +RTS, put +tcp
 --mca btl self,tcp --mca btl_tcp_if_include lo --mca pml_speculative_cancel sender|^  [0-9]+ \.\. +RTR, put +tcp
 --mca btl self,tcp --mca btl_tcp_if_include lo --mca pml_speculative_speculation 0|RTS, put +tcp +no RTRs: pml_speculative_speculation is false
 --mca btl self,ring --mca btl_ring_fabric soft|inject +ring +.*where it refuses: zero-copy :: ^  [0-9]+ \.\. +RTR, put +ring :: ^  [0-9]+ \.\. +RTS, get +ring
