@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -17,9 +18,12 @@ class HandleTable {
   /// @returns  a handle, never 0 and not given out again before 2^32 others of its slot
   [[nodiscard]] Handle add(T& object) {
     if (free_.empty()) {
+      // First what may throw: nothing has changed then, and remove() never allocates.
+      if (slots_.size() == slots_.capacity())
+        slots_.reserve(std::max<std::size_t>(8, 2 * slots_.size()));
+      free_.reserve(slots_.capacity());
       free_.push_back(static_cast<std::uint32_t>(slots_.size()));
       slots_.push_back({nullptr, 0});
-      free_.reserve(slots_.capacity());  // so that remove() never allocates
     }
     const std::uint32_t index = free_.back();
     free_.pop_back();
