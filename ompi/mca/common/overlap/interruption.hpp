@@ -29,6 +29,7 @@ enum class Doze : std::uint8_t { awake, parked, napping, armed };
 ///
 /// Ownership
 ///   doze_        the thread writes every value, calls that ring write awake
+///   rung_turns_  calls that ring, under the progress lock
 ///   seen_turns_  the thread
 /// Orders
 ///   D1 doze_.store(parked | armed) under the progress lock, by which the thread has just seen that
@@ -56,6 +57,7 @@ class Interruption {
     // An armed thread need not know of a new request, but of what no descriptor wakes it for.
     if (doze == Doze::awake || (doze == Doze::armed && !host_.is_stale())) return false;
     doze_.store(Doze::awake, std::memory_order_relaxed);  // one ring is enough
+    rung_turns_.store(host_.turns(), std::memory_order_relaxed);
     return true;
   }
 
@@ -72,7 +74,11 @@ class Interruption {
         ring_delay_ns_.store(loop_.ring_delay_ns(), std::memory_order_relaxed);
       if (sleep.until == Sleep::Until::again) continue;
       if (sleep.until == Sleep::Until::time) doze_.store(Doze::napping, std::memory_order_relaxed);
-      if (host_.sleep(sleep)) loop_.rung();
+      if (host_.sleep(sleep)) {
+        loop_.rung();
+        // Turns before that call left MPI say nothing of where its thread is now.
+        seen_turns_ = rung_turns_.load(std::memory_order_relaxed);
+      }
       doze_.store(Doze::awake, std::memory_order_relaxed);
     }
   }
@@ -106,6 +112,7 @@ class Interruption {
   InterruptLoop loop_;
   std::uint32_t seen_turns_ = 0;
   typename Host::template Atomic<Doze> doze_{Doze::awake};
+  typename Host::template Atomic<std::uint32_t> rung_turns_{0};          ///< a hint; orders nothing
   std::atomic<std::uint32_t> ring_delay_ns_{InterruptLoop::nap_min_ns};  ///< a hint; orders nothing
 };
 

@@ -82,6 +82,7 @@ class Process {
     lock_.unlock();
   }
   void arrive() const { socket_.put(); }
+  [[nodiscard]] std::uint32_t ring_delay_ns() const { return interruption_.ring_delay_ns(); }
   [[nodiscard]] unsigned ended() const { return ended_.load(std::memory_order_acquire); }  // E2
 
   // The host.
@@ -205,4 +206,15 @@ TEST_CASE("a large message shortens a nap, a small one beside it does not", "[in
   CHECK(process.sleeps == 3);
   CHECK(process.rings_for_small == 0);
   CHECK(process.rings_for_large == 3);
+}
+
+TEST_CASE("turns before a ring do not make its first look come in vain", "[interrupt][P4.5]") {
+  Process process(ProgressLock::Mode::biased);
+  for (unsigned i = 0; i < 20; ++i) {
+    for (int calls = 0; calls < 100; ++calls) process.progress();  // MPI_Wait of the last round
+    process.start_request();
+    process.arrive();
+    REQUIRE(await_ended(process, i + 1));  // outside "MPI"
+  }
+  CHECK(process.ring_delay_ns() == overlap::InterruptLoop::nap_min_ns);
 }
