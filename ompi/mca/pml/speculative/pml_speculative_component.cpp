@@ -138,8 +138,10 @@ std::span<const CounterRow> counter_rows() {
        &counters.rtr_awaited_in_time},
       {"rts_sent", "RTSs sent.", counter, &counters.rts_sent},
       {"rts_only",
-       "RTSs where no RTR can come: over shared memory (pml_speculative_shared_memory is auto), to "
-       "the process itself, over RDMA to another job.",
+       "RTSs where no RTR can come: over shared memory (pml_speculative_shared_memory is auto), "
+       "over "
+       "TCP with interrupt threads (common_overlap_progress), to the process itself, over RDMA to "
+       "another job.",
        counter, &counters.rts_only},
       {"late_receives", "Receives that found the RTS of their message: they were posted late.",
        counter, &counters.late_receives},
