@@ -5,30 +5,9 @@
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
 #include "ompi/mca/common/overlap/protocol/interrupt_loop.hpp"
+#include "opal/mca/common/overlap/descriptor.hpp"
 
 namespace overlap {
-
-/// A file descriptor of this process, closed with its owner.
-class Descriptor {
- public:
-  Descriptor() noexcept = default;
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-  [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 /// Lets a thread sleep in the kernel until a descriptor of the event loop can be served.
 ///
