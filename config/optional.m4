@@ -11,6 +11,11 @@ AC_DEFUN([OVERLAP_LOOK_FOR], [
 
 AC_DEFUN([OVERLAP_OPTIONAL], [
     OVERLAP_LOOK_FOR([hwloc], [hwloc.h], [hwloc], [hwloc_get_api_version])
+    OVERLAP_HAVE_HWLOC=0
+    HWLOC_LIBS=
+    AS_IF([test $overlap_have_hwloc = yes], [OVERLAP_HAVE_HWLOC=1; HWLOC_LIBS=-lhwloc])
+    AC_SUBST([OVERLAP_HAVE_HWLOC])
+    AC_SUBST([HWLOC_LIBS])
     OVERLAP_LOOK_FOR([libibverbs], [infiniband/verbs.h], [ibverbs], [ibv_get_device_list])
     OVERLAP_LOOK_FOR([librdmacm], [rdma/rdma_cma.h], [rdmacm], [rdma_create_event_channel])
     AS_IF([test $overlap_have_libibverbs = yes && test $overlap_have_librdmacm = yes], [overlap_have_verbs=yes], [overlap_have_verbs=no])

@@ -154,7 +154,8 @@ TEST_CASE("P4.12: switched off and on at run time") {
     {
       const OutsideMpi computing(steps, step);
       compute(microseconds(20000));
-      if (receiver()) CHECK(first_wrong(data.data(), bytes, 3) < bytes);
+      // A write through shared memory is the sender's call.
+      if (receiver() && over_tcp()) CHECK(first_wrong(data.data(), bytes, 3) < bytes);
     }
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     if (receiver()) CHECK(first_wrong(data.data(), bytes, 3) == bytes);

@@ -103,6 +103,9 @@ eager_flag           | 2     | vader,self              | $settings              
 eager_flag           | 2     | tcp,self                | probe_cancel cancel_local speculation            | 1 | --mca pml_speculative_hazard_control eager_flag --mca common_overlap_progress off
 cancel by the sender | 2     | tcp,self                | probe_cancel progress                            | 1 | --mca pml_speculative_cancel sender
 progress off         | 2     | tcp,self                | $settings chained cancel_local progress          | 1 | --mca common_overlap_progress off
+progress on          | 2     | vader,self              | $general chained cancel_local progress           | 2 | --mca common_overlap_progress on
+progress on, no RTRs | 2 4   | vader,self              | $settings progress back_pressure                 | 2 | --mca common_overlap_progress on --mca pml_speculative_shared_memory auto
+progress on, copied  | 2     | vader,self              | $settings progress                               | 1 | --mca common_overlap_progress on --mca btl_vader_single_copy_mechanism none
 without RTRs         | 2     | vader,self              | speculation cancel_local                         | 1 | --mca pml_speculative_shared_memory auto
 no adaptation        | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_adaptation 0
 eager_limit 64       | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_eager_limit 64

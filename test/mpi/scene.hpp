@@ -41,9 +41,11 @@ inline bool over_ring() {
 }
 /// Is a message on its way for some time after its sender has gone on?
 inline bool delayed() { return over_tcp() || over_ring(); }
-/// Does a thread of each process progress over TCP while no MPI call does?
+/// Does a thread of each process progress while no MPI call does? Through shared memory only where
+/// it is asked for, or a core is to spare.
 inline bool interrupts() {
-  return over_tcp() && !set_to("OMPI_MCA_common_overlap_progress", "off");
+  return set_to("OMPI_MCA_common_overlap_progress", "on") ||
+         (over_tcp() && !set_to("OMPI_MCA_common_overlap_progress", "off"));
 }
 /// Over shared memory by default: the copy would only move to the sender. Over TCP where data
 /// comes as early without, and RTRs would bring fragments.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 namespace overlap {
 
@@ -27,6 +28,10 @@ constexpr std::uint32_t control_flags =
 constexpr std::size_t round_messages = 64;
 constexpr std::size_t round_transfers = 1;
 
+// An MPI thread waits for a pass of the interrupt thread at most: 30 us here.
+constexpr std::uint64_t call_pass_bytes = std::uint64_t{1} << 20U;
+constexpr std::uint64_t thread_pass_bytes = std::uint64_t{1} << 18U;
+
 std::vector<Rail> rails_of(mca_bml_base_btl_array_t& array) {
   std::vector<Rail> rails;
   for (std::size_t i = 0; i < mca_bml_base_btl_array_get_size(&array); ++i) {
@@ -42,15 +47,18 @@ std::vector<Rail> rails_of(mca_bml_base_btl_array_t& array) {
 class Endpoint::StoredMessage final : public Work {
  public:
   StoredMessage(Endpoint& endpoint, Rail& rail, mca_btl_base_tag_t tag,
-                std::span<const std::byte> bytes, MessageHold hold)
+                std::span<const std::byte> bytes, MessageHold hold, const node::Envelope* announces)
       : endpoint_(endpoint),
         rail_(rail),
         tag_(tag),
         hold_(hold),
-        bytes_(bytes.begin(), bytes.end()) {}
+        bytes_(bytes.begin(), bytes.end()) {
+    if (announces != nullptr) announces_ = *announces;
+  }
 
   bool try_again() override {
     if (!endpoint_.try_send_bytes(rail_, tag_, bytes_, hold_)) return false;
+    if (announces_) endpoint_.announce(*announces_);
     delete this;
     return true;
   }
@@ -61,6 +69,7 @@ class Endpoint::StoredMessage final : public Work {
   mca_btl_base_tag_t tag_;
   MessageHold hold_;
   std::vector<std::byte> bytes_;
+  std::optional<node::Envelope> announces_;
 };
 
 Endpoint::Endpoint(Endpoints& all, ompi_proc_t& proc, mca_bml_base_endpoint_t& bml)
@@ -136,7 +145,7 @@ bool Endpoint::try_send_bytes(Rail& rail, mca_btl_base_tag_t tag, std::span<cons
 }
 
 void Endpoint::send_control(Rail& rail, mca_btl_base_tag_t tag, std::span<const std::byte> bytes,
-                            MessageHold hold) {
+                            MessageHold hold, const node::Envelope* announces) {
   // Not past those that wait already: the other side would have to stash what comes before its
   // turn.
   if (messages_.empty()) {
@@ -146,11 +155,32 @@ void Endpoint::send_control(Rail& rail, mca_btl_base_tag_t tag, std::span<const 
                            bytes.size(), 0, MCA_BTL_NO_ORDER, control_flags, tag,
                            nullptr) == OMPI_SUCCESS) {
       hold.release();
+      if (announces != nullptr) announce(*announces);
       return;
     }
-    if (try_send_bytes(rail, tag, bytes, hold)) return;
+    if (try_send_bytes(rail, tag, bytes, hold)) {
+      if (announces != nullptr) announce(*announces);
+      return;
+    }
   }
-  wait_as_message(*new StoredMessage(*this, rail, tag, bytes, hold));
+  wait_as_message(*new StoredMessage(*this, rail, tag, bytes, hold, announces));
+}
+
+void Endpoint::announce(const node::Envelope& arrival) noexcept {
+  if (copies_itself_) neighbour_.announce(proc_, arrival, !all_.in_interrupt_thread);
+}
+
+void Endpoint::note_fragment() noexcept { all_.fragments_in_flight += copies_itself_ ? 1 : 0; }
+
+void Endpoint::note_fragment_end() noexcept { all_.fragments_in_flight -= copies_itself_ ? 1 : 0; }
+
+bool Endpoint::leaves_copy(std::uint64_t bytes) const noexcept {
+  return copies_itself_ && bytes >= all_.leave_copies_min_bytes;
+}
+
+std::uint64_t Endpoint::copy_pass_bytes() const noexcept {
+  if (!copies_itself_) return UINT64_MAX;
+  return all_.in_interrupt_thread ? thread_pass_bytes : call_pass_bytes;
 }
 
 void Endpoint::wait_as_message(Work& work) noexcept {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ompi/mca/common/overlap/entry.hpp"
+#include "ompi/mca/common/overlap/neighbours.hpp"
 #include "ompi/mca/common/overlap/protocol/work_fifo.hpp"
 #include "opal/mca/common/overlap/capability.hpp"
 
@@ -122,15 +123,27 @@ class Endpoint {
   /// Send a message of a few bytes, now or when there is room; the bytes are copied. Its hold, if
   /// any, is released when the message needs this process no more. Throws std::bad_alloc.
   ///
-  /// @param rail  of this endpoint
+  /// @param rail      of this endpoint
+  /// @param announces what a process of this node must be woken for if it waits for it; nullptr:
+  ///                  the message can wait
   void send_control(Rail& rail, mca_btl_base_tag_t tag, std::span<const std::byte> bytes,
-                    MessageHold hold = {});
+                    MessageHold hold = {}, const node::Envelope* announces = nullptr);
+  /// A message that its process may wait for has been given to a BTL.
+  void announce(const node::Envelope& arrival) noexcept;
   /// Give a filled descriptor to its BTL. @returns  false: no room, and the descriptor is freed
   [[nodiscard]] bool try_send(Rail& rail, mca_btl_base_descriptor_t* descriptor,
                               mca_btl_base_tag_t tag, MessageHold hold);
   /// Let work wait behind the messages, or beside them for transfers of data.
   void wait_as_message(Work& work) noexcept;
   void wait_as_transfer(Work& work) noexcept;
+
+  /// A fragment of this process for that one has been sent, and has been taken out.
+  void note_fragment() noexcept;
+  void note_fragment_end() noexcept;
+  /// Is this copy left to a later turn, which the interrupt thread may take (Endpoints::Leaving)?
+  [[nodiscard]] bool leaves_copy(std::uint64_t bytes) const noexcept;
+  /// Most bytes that this process copies in one pass under the lock.
+  [[nodiscard]] std::uint64_t copy_pass_bytes() const noexcept;
 
   /// Communicators, windows and queues that use this endpoint.
   void add_user() noexcept { ++users_; }
@@ -172,6 +185,7 @@ class Endpoint {
   std::size_t next_send_ = 0;
   std::vector<Rail> memory_;
   std::size_t next_memory_ = 0;
+  Neighbour neighbour_;
 };
 
 /// All endpoints of this process, and which of them have work that waits.
@@ -201,6 +215,14 @@ class Endpoints {
   std::size_t retry();
   /// Called when the first endpoint gets, or the last one loses, work that waits.
   void (*on_work)(bool any) = nullptr;
+  /// Smallest copy that a call that leaves MPI leaves to the interrupt thread; set while such a
+  /// call runs and there is one.
+  static constexpr std::uint64_t no_copy = UINT64_MAX;
+  std::uint64_t leave_copies_min_bytes = no_copy;
+  /// Through shared memory: their receivers take them out without a word.
+  std::uint32_t fragments_in_flight = 0;
+  /// Is the interrupt thread inside?
+  bool in_interrupt_thread = false;
 
  private:
   friend class Endpoint;

@@ -5,6 +5,7 @@
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
 #include "ompi/mca/common/overlap/protocol/interrupt_loop.hpp"
+#include "opal/mca/common/overlap/node/bell.hpp"
 #include "opal/mca/common/overlap/descriptor.hpp"
 
 namespace overlap {
@@ -19,12 +20,13 @@ namespace overlap {
 ///
 /// Ownership
 ///   bell_                              any thread rings, the interrupt thread sleeps on it
-///   readable_, writable_               the interrupt thread
+///   readable_, writable_, woken_...    the interrupt thread
 ///   known_, found_, events_, is_due_   progress lock
 class EventWatch {
  public:
+  /// @param neighbours  rung by other processes of this node; nullptr, or not open: none
   /// @returns  false when the kernel refuses (no descriptors left); errno says why
-  [[nodiscard]] bool open() noexcept;
+  [[nodiscard]] bool open(node::Bell* neighbours = nullptr) noexcept;
 
   /// Take in the descriptors that the event loop watches now.
   /// @param turned_elsewhere  others have turned the event loop since: a number may stand for
@@ -43,6 +45,8 @@ class EventWatch {
 
   /// @returns  whether the bell has rung @thread  interrupt thread, progress lock NOT held
   [[nodiscard]] bool sleep(Sleep sleep) noexcept;
+  /// Did a neighbour end the last sleep? @thread  interrupt thread
+  [[nodiscard]] bool woken_by_neighbour() const noexcept { return woken_by_neighbour_; }
   /// Wake the sleeper after that time, or keep it from its next sleep; the last call counts.
   /// @thread  any
   void ring(std::uint32_t delay_ns) noexcept;
@@ -61,6 +65,8 @@ class EventWatch {
   std::vector<WatchedDescriptor> found_;  ///< of one call; kept for its memory
   std::size_t events_ = 0;                ///< of the event loop at the last sync
   bool is_due_ = false;
+  node::Bell* neighbours_ = nullptr;
+  bool woken_by_neighbour_ = false;
 };
 
 }  // namespace overlap

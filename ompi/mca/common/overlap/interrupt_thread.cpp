@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ompi/mca/common/overlap/interrupt_thread.hpp"
 
+#include "ompi/mca/common/overlap/node_cores.hpp"
 #include "ompi/mca/common/overlap/settings.hpp"
 #include "opal/mca/common/overlap/message.hpp"
 
@@ -18,6 +19,30 @@ const char* why_impossible() noexcept {
   if (openmpi_5) return "Open MPI 5 calls its BTLs from elsewhere too (osc/rdma)";
   if (!can_list_descriptors) return "this Open MPI's libevent is older than 2.1.2";
   return nullptr;
+}
+
+/// Must messages through shared memory be served by a second thread? @returns  nullptr, or why not
+const char* why_not_on_node(const NodeArea& node) noexcept {
+  if (node.get() == nullptr) return "this system offers no memory files (memfd_create)";
+  if (common::tunables.progress == common::progress_choice::auto_ && !has_core_to_spare())
+    return "the node has no core to spare";
+  return nullptr;
+}
+
+/// What was chosen for shared memory, and why; once per node.
+void report_choice(const char* why_not) noexcept try {
+  const bool asked_for = common::tunables.progress == common::progress_choice::on;
+  if (common::tunables.verbose < 1 && !(asked_for && why_not != nullptr)) return;
+  std::string text = "common_overlap_progress: large messages through shared memory make progress ";
+  if (why_not != nullptr) {
+    text += std::string("inside MPI calls only: ") + why_not + ".";
+  } else {
+    text += std::string("while the application computes, by a thread of each process: ") +
+            (asked_for ? "it is on." : "the node has a core to spare.");
+  }
+  show_message(text);
+} catch (const std::bad_alloc&) {
+  return;  // nothing depends on the message
 }
 
 void report_no_thread(const char* reason) noexcept try {
@@ -58,12 +83,40 @@ bool InterruptThread::is_possible() noexcept {
   return common::progress_is_on() && why_impossible() == nullptr;
 }
 
-bool InterruptThread::must_ring_slow() noexcept {
-  if (!common::progress_is_on()) return false;
-  if (state_ != State::running && !start()) return false;
-  if (!interruption_.must_ring(std::exchange(fresh_, false))) return false;
+void InterruptThread::serve_node(const mca_btl_base_module_t& btl) noexcept {
+  if (serves_node_ || !is_possible()) return;
+  const char* why_not = why_not_on_node(node_);
+  if (!std::exchange(node_choice_reported_, true)) report_choice(why_not);
+  if (why_not != nullptr) return;
+  driver_.let_thread_poll(btl.btl_component->btl_progress);
+  serves_node_ = true;
+  if (serves_node_ && demand_ != 0) watch_stay(true);
+}
+
+std::uint64_t InterruptThread::least_copy_bytes() const noexcept {
+  return common::progress_is_on() && state_ <= State::running && !has_windows()
+             ? common::tunables.copy_min
+             : Endpoints::no_copy;
+}
+
+void InterruptThread::watch_stay(bool on) noexcept {
+  void (*const on_stay)(void*) = [](void* self) {
+    auto& thread = *static_cast<InterruptThread*>(self);
+    if (thread.state_ == State::running && thread.interruption_.take_over())
+      thread.watch_.ring(InterruptLoop::nap_max_ns);
+  };
+  driver_.set_on_stay(on ? on_stay : nullptr, this);
+}
+
+std::uint32_t InterruptThread::must_ring_slow() noexcept {
+  if (!common::progress_is_on()) return no_ring;
+  if (state_ != State::running && !start()) return no_ring;
+  driver_.note_leaving();
+  if (!interruption_.must_ring(std::exchange(fresh_, false))) return no_ring;
   ++common::counters.interrupt_rings;
-  return true;
+  // A copy takes tens of microseconds: as long as the delay for what takes a network milliseconds.
+  constexpr std::uint32_t copy_hurry = 8;
+  return interruption_.ring_delay_ns() / (has_work() ? copy_hurry : 1);
 }
 
 bool InterruptThread::start() noexcept {
@@ -78,19 +131,7 @@ bool InterruptThread::start() noexcept {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = 0;
-  if (!watch_.open()) {
-    error = errno;
-  } else {
-    error = pthread_create(
-        &thread_, nullptr,
-        [](void* self) -> void* {
-          ask_for_short_slice();
-          static_cast<InterruptThread*>(self)->interruption_.run();
-          return nullptr;
-        },
-        this);
-  }
+  const int error = make_thread();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) {
     watch_ = EventWatch();  // its descriptors are the application's again
@@ -98,8 +139,23 @@ bool InterruptThread::start() noexcept {
     return false;
   }
   pthread_setname_np(thread_, "overlap");
+  if (serves_node_ && has_core_to_spare()) widen_binding(thread_);
   state_ = State::running;
   return true;
+}
+
+/// @returns  0, or errno
+int InterruptThread::make_thread() noexcept {
+  if (serves_node_ && !node_.open_bell()) return errno;
+  if (!watch_.open(&node_.bell())) return errno;
+  return pthread_create(
+      &thread_, nullptr,
+      [](void* self) -> void* {
+        ask_for_short_slice();
+        static_cast<InterruptThread*>(self)->interruption_.run();
+        return nullptr;
+      },
+      this);
 }
 
 void InterruptThread::stop() noexcept {
@@ -109,22 +165,45 @@ void InterruptThread::stop() noexcept {
   pthread_join(thread_, nullptr);
 }
 
-bool InterruptThread::wanted() const noexcept { return demand_ != 0 && common::progress_is_on(); }
+bool InterruptThread::wanted() const noexcept {
+  return demand_ != 0 && common::progress_is_on() && (driver_.turns_events() || polls());
+}
+
+bool InterruptThread::sleep(Sleep sleep) noexcept {
+  const bool rung = watch_.sleep(sleep);
+  woken_by_neighbour_ = watch_.woken_by_neighbour();
+  return rung;
+}
 
 InterruptThread::Turn InterruptThread::turn() noexcept {
-  inside_ = true;
-  const ProgressDriver::EventTurn found = driver_.turn_events(
+  inside_ = endpoints_.in_interrupt_thread = true;
+  const ProgressDriver::ThreadTurn found = driver_.turn_in_thread(
+      polls(),
       [](const opal_process_name_t& name, const void* endpoints) noexcept {
         return static_cast<const Endpoints*>(endpoints)->knows(name);
       },
       &endpoints_);
-  inside_ = false;
+  inside_ = endpoints_.in_interrupt_thread = false;
   left_connections_ = found.left_connections;
-  watch_.sync(turned_elsewhere());
-  synced_turns_ = turns();
   ++common::counters.interrupt_turns;
   if (!found.moved) ++common::counters.interrupt_turns_empty;
-  return {.moved = found.moved, .readable = watch_.is_due() || watch_.is_readable()};
+  if (std::exchange(woken_by_neighbour_, false) && !found.moved) ++common::counters.wakes_futile;
+  const bool blind = polls() && (endpoints_.has_work() || endpoints_.fragments_in_flight != 0);
+  if (!driver_.turns_events()) return {.moved = found.moved, .readable = false, .blind = blind};
+  watch_.sync(turned_elsewhere());
+  synced_turns_ = turns();
+  return {
+      .moved = found.moved, .readable = watch_.is_due() || watch_.is_readable(), .blind = blind};
+}
+
+bool InterruptThread::look_again(bool in_thread) noexcept {
+  if (!polls()) return false;
+  node::full_fence();  // R2, pairs with S2 (node/wake.hpp)
+  bool moved = false;
+  if (in_thread) inside_ = endpoints_.in_interrupt_thread = true;
+  must_run([this, &moved] { moved = driver_.look_at_thread_btl(); });
+  inside_ = endpoints_.in_interrupt_thread = false;
+  return moved;
 }
 
 }  // namespace overlap

@@ -7,49 +7,71 @@
 #include "ompi/mca/common/overlap/endpoint.hpp"
 #include "ompi/mca/common/overlap/entry.hpp"
 #include "ompi/mca/common/overlap/event_watch.hpp"
-#include "ompi/mca/common/overlap/progress_driver.hpp"
 #include "ompi/mca/common/overlap/interruption.hpp"
+#include "ompi/mca/common/overlap/neighbours.hpp"
+#include "ompi/mca/common/overlap/progress_driver.hpp"
 
 namespace overlap {
 
 /// One thread per process that sleeps in the kernel on the sockets of BTLs that libevent drives
-/// (tcp), and turns the event loop once under the progress lock when one of them can be served and
-/// no MPI thread is progressing.
+/// (tcp) and on a bell that neighbours ring, and progresses once under the progress lock when
+/// something has come and no MPI thread is progressing.
 ///
 /// It is made when a call first leaves MPI with a request that needs this process, and only where
-/// such a BTL is in use. It never calls opal_progress, makes no connection and accepts those of
-/// processes that have an endpoint only, and completes no request: what has ended waits in the
-/// completion queue for an MPI thread.
+/// it can serve one: over sockets, or through shared memory (serve_node()). It never calls
+/// opal_progress, makes no connection and accepts those of processes that have an endpoint only,
+/// and completes no request: what has ended waits in the completion queue for an MPI thread.
 ///
 /// Ownership
 ///   all but watch_   progress lock
 ///   watch_           the thread; its bell: anybody
+///   node_'s doze     see Interruption
 class InterruptThread {
  public:
-  InterruptThread(ProgressDriver& driver, const Endpoints& endpoints) noexcept
-      : driver_(driver), endpoints_(endpoints) {}
+  InterruptThread(ProgressDriver& driver, Endpoints& endpoints, NodeArea& node) noexcept
+      : driver_(driver), endpoints_(endpoints), node_(node) {}
   ~InterruptThread() { stop(); }
   InterruptThread(const InterruptThread&) = delete;
   InterruptThread& operator=(const InterruptThread&) = delete;
 
   /// May there be one, by the parameter common_overlap_progress and by what this Open MPI is like?
   [[nodiscard]] static bool is_possible() noexcept;
+  /// Messages go over a BTL of shared memory, too: serve them where the parameter
+  /// common_overlap_progress says so. @thread  MPI thread, progress lock held
+  void serve_node(const mca_btl_base_module_t& btl) noexcept;
   /// A request needs this process to get further, and no longer. @thread  progress lock held
   void add_demand() noexcept {
-    ++demand_;
     fresh_ = true;
+    if (demand_++ == 0 && serves_node_) watch_stay(true);
   }
-  void drop_demand() noexcept { --demand_; }
+  void drop_demand() noexcept {
+    if (--demand_ == 0 && serves_node_) watch_stay(false);
+  }
+  [[nodiscard]] node::Waits& waits() noexcept { return node_.waits(); }
   /// Is the caller this thread? What it ends, an MPI thread completes. @thread  progress lock held
   [[nodiscard]] bool inside() const noexcept { return inside_; }
 
   /// A call is about to leave MPI: must it ring after it has left the lock?
+  /// @returns  the delay for ring(), or no_ring
   /// @thread  progress lock held
-  [[nodiscard]] bool must_ring() noexcept {
-    return demand_ != 0 && driver_.turns_events() && must_ring_slow();
+  [[nodiscard]] std::uint32_t must_ring() noexcept {
+    if (demand_ == 0 || !(driver_.turns_events() || serves_node_)) [[likely]]
+      return no_ring;
+    return must_ring_slow();
+  }
+  static constexpr std::uint32_t no_ring = UINT32_MAX;
+  /// A call that may leave MPI begins, and ends: its copies may be left to the thread.
+  /// @thread  progress lock held
+  void begin_leaving() noexcept {
+    if (serves_node_) [[unlikely]]
+      endpoints_.leave_copies_min_bytes = least_copy_bytes();
+  }
+  void end_leaving() noexcept {
+    if (serves_node_) [[unlikely]]
+      endpoints_.leave_copies_min_bytes = Endpoints::no_copy;
   }
   /// @thread  progress lock NOT held
-  void ring() noexcept { watch_.ring(interruption_.ring_delay_ns()); }
+  void ring(std::uint32_t delay_ns) noexcept { watch_.ring(delay_ns); }
   /// End the thread; a later demand makes no new one. @thread  MPI thread, lock NOT held
   void stop() noexcept;
 
@@ -57,22 +79,36 @@ class InterruptThread {
   friend class Interruption<InterruptThread>;
   enum class State : std::uint8_t { none, running, refused, stopped };
 
-  [[nodiscard]] bool must_ring_slow() noexcept;
+  [[nodiscard]] std::uint32_t must_ring_slow() noexcept;
   [[nodiscard]] bool start() noexcept;
+  [[nodiscard]] int make_thread() noexcept;
+  void watch_stay(bool on) noexcept;
+  [[nodiscard]] std::uint64_t least_copy_bytes() const noexcept;
+  /// May it poll BTLs now?
+  [[nodiscard]] bool polls() const noexcept { return serves_node_ && !has_windows(); }
+  /// Is there a copy, or what waits for room, that it could see to?
+  [[nodiscard]] bool has_work() const noexcept { return polls() && endpoints_.has_work(); }
 
   // The host of Interruption.
   template <class T>
   using Atomic = std::atomic<T>;
   using Turn = Interruption<InterruptThread>::Turn;
   [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_acquire); }
-  [[nodiscard]] bool sleep(Sleep sleep) noexcept { return watch_.sleep(sleep); }
+  [[nodiscard]] bool sleep(Sleep sleep) noexcept;
+  [[nodiscard]] std::atomic<Doze>& doze() noexcept {
+    return node_.get() != nullptr ? node_.get()->doze : own_doze_;
+  }
   [[nodiscard]] static bool try_lock() noexcept { return progress_lock.try_lock(); }
   static void unlock() noexcept { progress_lock.unlock(); }
-  [[nodiscard]] std::uint32_t turns() const noexcept { return driver_.event_turns(); }
+  [[nodiscard]] std::uint32_t turns() const noexcept { return driver_.turns(); }
   [[nodiscard]] bool wanted() const noexcept;
   [[nodiscard]] Turn turn() noexcept;
-  /// A call may have come to know a process whose connection was left to MPI threads.
+  [[nodiscard]] bool look_again(bool in_thread) noexcept;
   [[nodiscard]] bool is_stale() noexcept {
+    return (driver_.turns_events() && is_watch_stale()) || has_work();
+  }
+  /// A call may have come to know a process whose connection was left to MPI threads.
+  [[nodiscard]] bool is_watch_stale() noexcept {
     return left_connections_ || watch_.has_other_count() ||
            (turned_elsewhere() && watch_.has_other_descriptors());
   }
@@ -80,16 +116,21 @@ class InterruptThread {
   [[nodiscard]] bool turned_elsewhere() const noexcept { return turns() != synced_turns_; }
 
   ProgressDriver& driver_;
-  const Endpoints& endpoints_;
+  Endpoints& endpoints_;
+  NodeArea& node_;
   EventWatch watch_;
   Interruption<InterruptThread> interruption_{*this};
   pthread_t thread_{};
   State state_ = State::none;
   bool inside_ = false;
-  bool left_connections_ = false;  ///< in the thread's last turn
-  bool fresh_ = false;             ///< demand has been added, and no call has left MPI since
+  bool serves_node_ = false;
+  bool node_choice_reported_ = false;
+  bool woken_by_neighbour_ = false;  ///< and has not taken a turn since; the thread's
+  bool left_connections_ = false;    ///< in the thread's last turn
+  bool fresh_ = false;               ///< demand has been added, and no call has left MPI since
   std::uint32_t demand_ = 0;
-  std::uint32_t synced_turns_ = 0;     ///< turns() when the watch was synced
+  std::uint32_t synced_turns_ = 0;           ///< turns() when the watch was synced
+  std::atomic<Doze> own_doze_{Doze::awake};  ///< without a node area
   std::atomic<bool> stopping_{false};  ///< S1 stop() sets it (release) -> S2 stopping() (acquire)
 };
 
@@ -98,12 +139,14 @@ class LeavingEntry {
  public:
   explicit LeavingEntry(InterruptThread& interrupts) noexcept : interrupts_(interrupts) {
     progress_lock.lock();
+    interrupts_.begin_leaving();
   }
   ~LeavingEntry() {
-    const bool rings = interrupts_.must_ring();
+    interrupts_.end_leaving();
+    const std::uint32_t delay_ns = interrupts_.must_ring();
     progress_lock.unlock();
-    if (rings) [[unlikely]]
-      interrupts_.ring();
+    if (delay_ns != InterruptThread::no_ring) [[unlikely]]
+      interrupts_.ring(delay_ns);
   }
   LeavingEntry(const LeavingEntry&) = delete;
   LeavingEntry& operator=(const LeavingEntry&) = delete;
@@ -113,18 +156,30 @@ class LeavingEntry {
 };
 
 /// The demand of one request.
+///
+/// @thread  progress lock held
 class Demand {
  public:
-  /// @thread  progress lock held
   void add(InterruptThread& interrupts) noexcept {
     if (!std::exchange(counted_, true)) interrupts.add_demand();
   }
+  /// The same, with the message that it waits for (P4.4).
+  void add(InterruptThread& interrupts, const node::Envelope& wait) noexcept {
+    if (counted_) return;
+    place_ = interrupts.waits().add(wait);
+    listed_ = true;
+    add(interrupts);
+  }
   void drop(InterruptThread& interrupts) noexcept {
-    if (std::exchange(counted_, false)) interrupts.drop_demand();
+    if (!std::exchange(counted_, false)) return;
+    interrupts.drop_demand();
+    if (std::exchange(listed_, false)) interrupts.waits().remove(place_);
   }
 
  private:
   bool counted_ = false;
+  bool listed_ = false;
+  std::uint8_t place_ = 0;  ///< if listed_
 };
 
 }  // namespace overlap

@@ -7,16 +7,17 @@
 #include <utility>
 
 #include "ompi/mca/common/overlap/protocol/interrupt_loop.hpp"
+#include "opal/mca/common/overlap/node/layout.hpp"
 
 namespace overlap {
 
-/// What the interrupt thread is doing, as far as it decides whether a call must ring.
-enum class Doze : std::uint8_t { awake, parked, napping, armed };
+using node::Doze;
 
 /// The interrupt thread's loop and the other side of it, calls that leave MPI.
 ///
 /// Host supplies the machine, so that the thread and the exhaustive test run the same lines:
 ///   Host::Atomic<T>
+///   Atomic<Doze>& doze()       in the node area, where this process has one
 ///   bool stopping()            the loop is to end; a ring follows
 ///   bool sleep(Sleep)          until what it says; returns whether it was rung. A ring before the
 ///                              sleep is not lost. Edges of sockets are taken out in here
@@ -24,18 +25,26 @@ enum class Doze : std::uint8_t { awake, parked, napping, armed };
 ///   uint32_t turns()           progress by MPI threads so far; any thread; wraps
 ///   bool wanted()              a request waits for this process; under the lock
 ///   Turn turn()                progress once; under the lock
-///   bool is_stale()            since the last turn() of the thread, connections have been made or
-///                              data was left for a socket that has room; under the lock
+///   bool look_again(bool in_thread)  poll what can only be polled, after what has been stored
+///                              before is visible to all; returns whether something has moved;
+///                              under the lock
+///   bool is_stale()            since the last turn() of the thread, connections have been made,
+///                              data was left for a socket that has room, or a copy for the
+///                              thread; under the lock
 ///
 /// Ownership
-///   doze_        the thread writes every value, calls that ring write awake
-///   rung_turns_  calls that ring, under the progress lock
+///   doze         the thread writes every value; calls that ring, and neighbours that do (armed ->
+///                awake): awake; take_over(): armed -> napping
+///   rung_turns_, taken_over_  calls that ring, under the progress lock
 ///   seen_turns_  the thread
 /// Orders
-///   D1 doze_.store(parked | armed) under the progress lock, by which the thread has just seen that
-///   nothing is wanted or nothing left -> D2 doze_.load under the lock, by a call that has changed
+///   D1 doze.store(parked | armed) under the progress lock, by which the thread has just seen that
+///   nothing is wanted or nothing left -> D2 doze.load under the lock, by a call that has changed
 ///   that. The lock orders the two: a later change sees that it must ring. Other values may be seen
 ///   late: a nap ends by itself.
+///   D3 doze.store(armed, seq_cst) before look_again() here; the message before the load of doze by
+///   a neighbour (node/wake.hpp): one of the two sees what the other has written. A call that
+///   lists a wait while the thread is armed looks again for the same reason.
 template <class Host>
 class Interruption {
  public:
@@ -43,6 +52,7 @@ class Interruption {
   struct Turn {
     bool moved = false;     ///< messages or pieces of them
     bool readable = false;  ///< there is something to read that the turn has left
+    bool blind = false;     ///< something is outstanding that ends without a word
   };
 
   explicit Interruption(Host& host) noexcept : host_(host) {}
@@ -51,13 +61,31 @@ class Interruption {
   /// @param fresh  since the last call that asked, a request has come that is wanted
   /// @thread  progress lock held
   [[nodiscard]] bool must_ring(bool fresh) noexcept {
-    const Doze doze = doze_.load(std::memory_order_relaxed);  // D2
+    const Doze doze = host_.doze().load(std::memory_order_relaxed);  // D2
     // A nap ends by itself: small messages beside a large one do not shorten it (P4.12).
     if (doze == Doze::napping && !fresh) return false;
     // An armed thread need not know of a new request, but of what no descriptor wakes it for.
-    if (doze == Doze::awake || (doze == Doze::armed && !host_.is_stale())) return false;
-    doze_.store(Doze::awake, std::memory_order_relaxed);  // one ring is enough
+    if (doze == Doze::armed) {
+      if (fresh) static_cast<void>(host_.look_again(false));  // D3
+      if (!host_.is_stale()) return false;
+    }
+    if (doze == Doze::awake) return false;
+    host_.doze().store(Doze::awake, std::memory_order_relaxed);  // one ring is enough
+    taken_over_.store(false, std::memory_order_relaxed);
     rung_turns_.store(host_.turns(), std::memory_order_relaxed);
+    return true;
+  }
+
+  /// An MPI thread stays inside MPI for some time: what arrives meanwhile it sees itself, and no
+  /// neighbour need ring.
+  /// @returns  whether to ring after InterruptLoop::nap_max_ns, when it may have left MPI without a
+  ///           word
+  /// @thread  progress lock held
+  [[nodiscard]] bool take_over() noexcept {
+    Doze expected = Doze::armed;
+    if (!host_.doze().compare_exchange_strong(expected, Doze::napping, std::memory_order_relaxed))
+      return false;
+    taken_over_.store(true, std::memory_order_relaxed);
     return true;
   }
 
@@ -73,13 +101,14 @@ class Interruption {
       if (loop_.ring_delay_ns() != ring_delay_ns())
         ring_delay_ns_.store(loop_.ring_delay_ns(), std::memory_order_relaxed);
       if (sleep.until == Sleep::Until::again) continue;
-      if (sleep.until == Sleep::Until::time) doze_.store(Doze::napping, std::memory_order_relaxed);
-      if (host_.sleep(sleep)) {
+      if (sleep.until == Sleep::Until::time)
+        host_.doze().store(Doze::napping, std::memory_order_relaxed);
+      if (host_.sleep(sleep) && !taken_over_.exchange(false, std::memory_order_relaxed)) {
         loop_.rung();
         // Turns before that call left MPI say nothing of where its thread is now.
         seen_turns_ = rung_turns_.load(std::memory_order_relaxed);
       }
-      doze_.store(Doze::awake, std::memory_order_relaxed);
+      host_.doze().store(Doze::awake, std::memory_order_relaxed);
     }
   }
 
@@ -97,21 +126,24 @@ class Interruption {
 
   [[nodiscard]] Look look_inside() noexcept {
     if (!host_.wanted()) {
-      doze_.store(Doze::parked, std::memory_order_relaxed);  // D1
+      host_.doze().store(Doze::parked, std::memory_order_relaxed);  // D1
       return Look::unneeded;
     }
     const Turn turn = host_.turn();
     // What has moved may have left data for a socket that has room.
     if (turn.moved) return Look::moved;
     if (turn.readable) return Look::stalled;
-    doze_.store(Doze::armed, std::memory_order_relaxed);  // D1
-    return Look::quiet;
+    if (turn.blind) return Look::blind;
+    host_.doze().store(Doze::armed, std::memory_order_seq_cst);  // D1, D3
+    if (!host_.look_again(true)) return Look::quiet;
+    host_.doze().store(Doze::awake, std::memory_order_relaxed);
+    return Look::moved;
   }
 
   Host& host_;
   InterruptLoop loop_;
   std::uint32_t seen_turns_ = 0;
-  typename Host::template Atomic<Doze> doze_{Doze::awake};
+  typename Host::template Atomic<bool> taken_over_{false};               ///< a hint; orders nothing
   typename Host::template Atomic<std::uint32_t> rung_turns_{0};          ///< a hint; orders nothing
   std::atomic<std::uint32_t> ring_delay_ns_{InterruptLoop::nap_min_ns};  ///< a hint; orders nothing
 };

@@ -1,6 +1,7 @@
 // The interrupt thread's own code, a call that leaves MPI and what arrives, in every order.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ompi/mca/common/overlap/interruption.hpp"
+#include "opal/mca/common/overlap/node/wake.hpp"
 #include "opal/mca/common/overlap/tso_explorer.hpp"
 #include "test/support/catch.hpp"
 
@@ -25,15 +26,31 @@ enum class Fault : std::uint8_t {
   ring_is_not_kept,  ///< a ring that meets no sleeper is lost
   never_stale,       ///< what a call leaves for a socket that has room is not noticed
   one_turn,          ///< a turn that has moved something is not repeated
-  naps_for_ever      ///< a nap ends only when rung
+  naps_for_ever,     ///< a nap ends only when rung
+  unfenced_message,  ///< a neighbour looks before its message is visible
+  arms_blindly,      ///< the thread does not look again when it has armed itself
+  posts_blindly      ///< a call that posts a receive beside an armed thread does not look
 };
+
+/// In the place of node::Area, for decide_wake().
+struct ModelArea {
+  explicit ModelArea(std::uint32_t outstanding) : listed(outstanding) {}
+  overlap::tso::Atomic<overlap::Doze> doze{overlap::Doze::awake};
+  overlap::tso::Atomic<std::uint32_t> watched_until_ms{0};
+  Cell listed;  ///< bits of receives
+};
+bool is_waited_for(const ModelArea& area, const overlap::node::Envelope& arrival) {
+  return (area.listed.load(std::memory_order_acquire) & static_cast<unsigned>(arrival.tag)) != 0;
+}
 
 /// One process: a socket, the progress lock, what it waits for.
 ///
 /// Ownership
 ///   kernel_    rung | arrived; the kernel's own words for the bell and the socket
 ///   sends_     progress lock; bits of sends whose data is for a socket that has room, and stale
-///   receive_   progress lock; 1: a receive, or a send that waits for an answer, is outstanding
+///   receive_   progress lock; bits of receives, or of sends that wait for an answer, outstanding
+///   fifo_      shared memory: bits of messages that neighbours have written, unseen
+///   unexpected_  progress lock; bits of messages that have been seen before their receive
 template <Fault fault>
 class World {
  public:
@@ -41,6 +58,24 @@ class World {
   using Atomic = overlap::tso::Atomic<T>;
   using Interruption = overlap::Interruption<World>;
   static constexpr std::uint32_t first = 1, second = 2, stale = 4;
+
+  /// @param outstanding  bits of receives, from the start
+  /// @param is_shared    messages come through shared memory, not through the socket
+  World(std::uint32_t outstanding, bool is_shared)
+      : shared(is_shared), area(outstanding), receive_(outstanding) {}
+
+  // --- a neighbour ---------------------------------------------------------------------------
+
+  /// A message through shared memory. @param which  the receive that it is for
+  void neighbour_sends(std::uint32_t which) {
+    fifo_.modify(0, which);
+    send_wake(which);
+  }
+  /// The same by plain stores, as a BTL does that only one process writes to.
+  void neighbour_stores(std::uint32_t which) {
+    fifo_.store(which, fault == Fault::unfenced_message ? std::memory_order_relaxed : fenced);
+    send_wake(which);
+  }
 
   // --- the kernel ---------------------------------------------------------------------------
 
@@ -52,8 +87,12 @@ class World {
 
   // --- MPI threads --------------------------------------------------------------------------
 
-  void receive() {
-    leave([this] { receive_.store(1, fenced); });
+  void receive(std::uint32_t which = first) {
+    leave([this, which] {
+      area.listed.modify(0, which);
+      receive_.modify(0, which);
+      if ((unexpected_.modify(which, 0) & which) != 0) end_receives(which);
+    });
   }
   /// @param which  first or second
   void send(std::uint32_t which) {
@@ -68,6 +107,7 @@ class World {
   }
   /// The application looks at its buffers, outside MPI.
   void await_receive() { Machine::current->step({StepKind::await_zero, receive_.cell()}); }
+  void await_second() { Machine::current->step({StepKind::await_zero, second_open_.cell()}); }
   void await_sends() { Machine::current->step({StepKind::await_zero, sends_.cell()}); }
   void stop() { change(rung | stopped); }
 
@@ -83,7 +123,9 @@ class World {
     for (;;) {
       const std::uint32_t seen = kernel_.modify(rung, 0);
       if (is_rung(seen)) return true;
-      if (sleep.until == Sleep::Until::arrival && (seen & arrived) != 0) return false;
+      if (sleep.until == Sleep::Until::arrival) {
+        if ((kernel_.modify(belled, 0) & belled) != 0 || (seen & arrived) != 0) return false;
+      }
       Machine::current->step({StepKind::wait, kernel_.cell(), seen});
       if (fault == Fault::ring_is_not_kept) return true;
     }
@@ -91,16 +133,25 @@ class World {
   bool try_lock() { return held_.exchange(1, fenced) == 0; }
   void unlock() { held_.store(0, fenced); }
   std::uint32_t turns() { return tests ? turns_.load(std::memory_order_relaxed) : 0; }
-  bool wanted() { return receive_.load(fenced) != 0 || sends_.load(fenced) != 0; }
+  bool wanted() { return receive_.load(fenced) != 0 || (!shared && sends_.load(fenced) != 0); }
   typename Interruption::Turn turn() {
     const bool moved = serve();
-    const bool readable = (kernel_.load(fenced) & arrived) != 0;
+    const bool readable = !shared && (kernel_.load(fenced) & arrived) != 0;
     return {.moved = fault != Fault::one_turn && moved, .readable = readable};
   }
-  bool is_stale() { return fault != Fault::never_stale && (sends_.load(fenced) & stale) != 0; }
+  bool look_again(bool in_thread) {
+    if (fault == (in_thread ? Fault::arms_blindly : Fault::posts_blindly)) return false;
+    return shared && serve_fifo();
+  }
+  Atomic<overlap::Doze>& doze() { return area.doze; }
+  bool is_stale() {
+    return !shared && fault != Fault::never_stale && (sends_.load(fenced) & stale) != 0;
+  }
 
   bool answers = false;  ///< what arrives is answered by data, as a sender answers a receiver
   bool tests = false;    ///< the application calls progress()
+  const bool shared;
+  ModelArea area;
   std::optional<Interruption> interruption{*this};
 
  private:
@@ -115,6 +166,26 @@ class World {
     unlock();
     if (rings) ring();
   }
+  void send_wake(std::uint32_t which) {
+    using namespace overlap::node;
+    const Envelope message{.tag = static_cast<std::int32_t>(which)};
+    const bool rings = decide_wake(area, message, 0) == WakeDecision::ring;
+    if (rings && claim_wake(area)) change(belled);
+  }
+  /// @returns  whether a message was there
+  bool serve_fifo() {
+    const std::uint32_t came = fifo_.modify(first | second, 0);
+    if (came == 0) return false;
+    const std::uint32_t waited = receive_.load(fenced);
+    end_receives(came & waited);
+    if ((came & ~waited) != 0) unexpected_.modify(0, came & ~waited);
+    return true;
+  }
+  void end_receives(std::uint32_t which) {
+    receive_.modify(which, 0);
+    area.listed.modify(which, 0);
+    if ((which & second) != 0) second_open_.store(0, fenced);
+  }
   void change(std::uint32_t bits) {
     kernel_.modify(0, bits);
     Machine::current->step({StepKind::wake_all, kernel_.cell()});
@@ -126,6 +197,7 @@ class World {
   /// A turn of the event loop: what is to be sent at its beginning goes, then what has arrived is
   /// read; it ends the receive, or is answered by data that a later turn sends.
   bool serve() {
+    if (shared) return serve_fifo();
     const std::uint32_t sent = sends_.modify(first | second | stale, 0);
     const bool came = (kernel_.modify(arrived, 0) & arrived) != 0;
     if (came) receive_.store(0, fenced);
@@ -133,11 +205,14 @@ class World {
     return (sent & (first | second)) != 0 || came;
   }
 
-  static constexpr std::uint32_t rung = 1, arrived = 2, stopped = 4;
+  static constexpr std::uint32_t rung = 1, arrived = 2, stopped = 4, belled = 8;
   Cell kernel_{0};
   Cell held_{0};  ///< the progress lock
   Cell sends_{0};
-  Cell receive_{0};
+  Cell receive_;
+  Cell fifo_{0};
+  Cell unexpected_{0};
+  Cell second_open_{1};  ///< until the second receive has ended
   Cell turns_{0};
   bool seen_stopped_ = false;  ///< the thread's own
 };
@@ -145,11 +220,14 @@ class World {
 template <Fault fault>
 using Script = std::function<void(World<fault>&)>;
 
+/// @param shared  through shared memory; receives that are outstanding from the start
+///
 /// Thread 0 is the interrupt thread, 1 the application, 2 the network, if anything arrives.
 template <Fault fault>
-Verdict explore(const Script<fault>& application, const Script<fault>& network = {}) {
+Verdict explore(const Script<fault>& application, const Script<fault>& network = {},
+                std::optional<std::uint32_t> shared = {}) {
   std::optional<World<fault>> world;
-  const auto setup = [&] { world.emplace(); };
+  const auto setup = [&] { world.emplace(shared.value_or(0), shared.has_value()); };
   std::vector<std::function<void()>> threads;
   threads.emplace_back([&] { world->interruption->run(); });
   threads.emplace_back([&] {
@@ -211,6 +289,27 @@ Verdict test_once() {
   });
 }
 
+/// A message through shared memory, for a receive that is posted before, meanwhile or afterwards.
+template <Fault fault>
+Verdict neighbour() {
+  return explore<fault>(
+      [](auto& world) {
+        world.receive();
+        world.await_receive();
+      },
+      [](auto& world) { world.neighbour_stores(world.first); }, 0U);
+}
+/// The thread may be armed for another receive, whose message never comes, when this one is posted.
+template <Fault fault>
+Verdict two_receives() {
+  return explore<fault>(
+      [](auto& world) {
+        world.receive(world.second);
+        world.await_second();
+      },
+      [](auto& world) { world.neighbour_sends(world.second); }, World<fault>::first);
+}
+
 void check_holds(const Verdict& verdict) {
   INFO(verdict.states << " states, " << verdict.paths << " paths; the last one:\n"
                       << verdict.story);
@@ -231,12 +330,21 @@ TEST_CASE("a call progresses and leaves its request outstanding", "[interrupt][m
   check_holds(test_once<Fault::none>());
 }
 
+TEST_CASE("a neighbour's message is seen while the application computes",
+          "[interrupt][model][P4.4]") {
+  check_holds(neighbour<Fault::none>());
+  check_holds(two_receives<Fault::none>());
+}
+
 TEST_CASE("planted faults end in a request that waits for ever", "[interrupt][model]") {
   CHECK(one_message<Fault::never_rings>().outcome == Outcome::deadlock);
   CHECK(two_sends<Fault::ring_is_not_kept>().outcome == Outcome::deadlock);
   CHECK(send_beside_receive<Fault::never_stale>().outcome == Outcome::deadlock);
   CHECK(one_answer<Fault::one_turn>().outcome == Outcome::deadlock);
   CHECK(test_once<Fault::naps_for_ever>().outcome == Outcome::deadlock);
+  CHECK(neighbour<Fault::unfenced_message>().outcome == Outcome::deadlock);
+  CHECK(neighbour<Fault::arms_blindly>().outcome == Outcome::deadlock);
+  CHECK(two_receives<Fault::posts_blindly>().outcome == Outcome::deadlock);
 }
 
 #endif

@@ -104,6 +104,8 @@ class Process {
     return {.moved = moved, .readable = socket_.is_readable()};
   }
   static bool is_stale() { return false; }
+  static bool look_again(bool) { return false; }
+  Atomic<overlap::Doze>& doze() { return doze_; }
 
   unsigned own_turns = 0;  ///< of the thread; the lock
 
@@ -123,6 +125,7 @@ class Process {
   std::atomic<unsigned> ended_{0};
   std::atomic<std::uint32_t> turns_{0};
   std::atomic<bool> stop_{false};
+  std::atomic<overlap::Doze> doze_{overlap::Doze::awake};
   Interruption interruption_{*this};
   std::thread thread_;
 };
@@ -191,7 +194,10 @@ class BusyProcess {
   static bool wanted() { return true; }
   static Interruption::Turn turn() { return {}; }
   static bool is_stale() { return true; }
+  static bool look_again(bool) { return false; }
+  Atomic<overlap::Doze>& doze() { return doze_; }
 
+  std::atomic<overlap::Doze> doze_{overlap::Doze::awake};
   unsigned sleeps = 0;
   unsigned rings_for_small = 0;
   unsigned rings_for_large = 0;

@@ -54,6 +54,7 @@ extern "C" {
 #include "ompi/request/request.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "ompi/runtime/params.h"
+#include "ompi/win/win.h"
 }
 
 #if OMPI_MAJOR_VERSION == 4
@@ -117,6 +118,14 @@ template <class Fill>
 /// Name of a peer's host, for messages.
 [[nodiscard]] inline std::string hostname(const ompi_proc_t* proc) {
   return hostname(&proc->super);
+}
+
+/// Has this process windows? Their components call BTLs as they like. One that is being made counts
+/// from before its component is chosen. @thread  any
+[[nodiscard]] inline bool has_windows() noexcept {
+  // The first entry is MPI_WIN_NULL.
+  return std::atomic_ref(ompi_mpi_windows.number_free).load(std::memory_order_relaxed) <
+         std::atomic_ref(ompi_mpi_windows.size).load(std::memory_order_relaxed) - 1;
 }
 
 /// End the job as MPI_Abort(MPI_COMM_WORLD, code) does.

@@ -21,25 +21,38 @@ void ProgressDriver::need_events() noexcept { event_driven_ = more_ = true; }
 void ProgressDriver::give_back() noexcept {
   for (unsigned i = 0; i < btl_count_; ++i) opal_progress_register(btls_[i]);
   btl_count_ = 0;
+  thread_btl_ = nullptr;
   if (event_driven_) set_event_polling(true);
   event_driven_ = false;
+  on_stay_ = nullptr;
   set_pollable(nullptr, false);
 }
 
-ProgressDriver::EventTurn ProgressDriver::turn_events(KnowsProcess knows,
-                                                      const void* context) noexcept {
-  if (!event_driven_) return {};
+ProgressDriver::ThreadTurn ProgressDriver::turn_in_thread(bool btl, KnowsProcess knows,
+                                                          const void* context) noexcept {
   const unsigned before = noted_;
-  const std::size_t left = poll_events_of(knows, context);
-  return {.moved = noted_ != before, .left_connections = left != 0};
+  if (btl) events_ += static_cast<unsigned>(thread_btl_());
+  const std::size_t left = event_driven_ ? poll_events_of(knows, context) : 0;
+  const int found_room = pollable_ != nullptr ? pollable_() : 0;
+  return {.moved = noted_ != before || found_room != 0, .left_connections = left != 0};
+}
+
+bool ProgressDriver::look_at_thread_btl() {
+  const unsigned before = noted_;
+  events_ += static_cast<unsigned>(thread_btl_());
+  return noted_ != before;
 }
 
 /// The part of a turn that a process on shared memory alone does not need.
 int ProgressDriver::poll_more(bool events_now) {
   int count = 0;
+  turns_.store(turns() + 1, std::memory_order_relaxed);
+  if (on_stay_ != nullptr && ++stay_turns_ == stay_turns_max) {
+    stay_turns_ = 0;
+    on_stay_(stay_context_);
+  }
   if (event_driven_) {
     set_event_polling(false);  // the runtime sets it anew at times
-    event_turns_.store(event_turns() + 1, std::memory_order_relaxed);
     const bool turn = events_now || turns_without_event_ < busy_turns ||
                       turns_without_event_ % quiet_turns_per_event_turn == 0 || btl_count_ == 0;
     ++turns_without_event_;

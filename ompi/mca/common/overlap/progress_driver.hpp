@@ -30,8 +30,18 @@ class ProgressDriver {
   /// @param needed  call `pollable` in each turn, or no longer
   void set_pollable(Pollable pollable, bool needed) noexcept {
     pollable_ = needed ? pollable : nullptr;
-    more_ = event_driven_ || pollable_ != nullptr;
+    set_more();
   }
+  /// Count turns, and call on_stay() when an MPI thread has taken stay_turns of them in a row; or
+  /// no longer. @param on_stay  outlives the driver; nullptr: no longer
+  void set_on_stay(void (*on_stay)(void*), void* context) noexcept {
+    on_stay_ = on_stay;
+    stay_context_ = context;
+    stay_turns_ = 0;
+    set_more();
+  }
+  /// A call leaves MPI: the turns so far were not one long stay.
+  void note_leaving() noexcept { stay_turns_ = 0; }
   /// Let opal_progress do again what it did before. After the last poll.
   void give_back() noexcept;
 
@@ -56,16 +66,23 @@ class ProgressDriver {
     turns_without_event_ = 0;
     ++noted_;
   }
-  /// What a turn of the event loop alone has done.
-  struct EventTurn {
+  /// What a turn of the interrupt thread has done.
+  struct ThreadTurn {
     bool moved = false;             ///< messages or pieces of them
     bool left_connections = false;  ///< to MPI threads, of processes that are not known
   };
-  /// Turn the event loop alone, once, for the interrupt thread. @see poll_events_of
-  [[nodiscard]] EventTurn turn_events(KnowsProcess knows, const void* context) noexcept;
-  /// Turns in which MPI threads were to see to the event loop. Wraps. @thread  any
-  [[nodiscard]] std::uint32_t event_turns() const noexcept {
-    return event_turns_.load(std::memory_order_relaxed);
+  /// The interrupt thread may poll this BTL, too.
+  void let_thread_poll(mca_btl_base_component_progress_fn_t btl) noexcept { thread_btl_ = btl; }
+  /// One turn of the interrupt thread: the event loop, if a BTL in use needs it, what waits for
+  /// room and, if asked for, the BTL of let_thread_poll(). @see poll_events_of
+  [[nodiscard]] ThreadTurn turn_in_thread(bool btl, KnowsProcess knows,
+                                          const void* context) noexcept;
+  /// Poll that BTL alone. @returns  whether a message has come or a transfer has moved
+  [[nodiscard]] bool look_at_thread_btl();
+  /// Turns of MPI threads while there is an event loop to see to, or a stay to notice. Wraps.
+  /// @thread  any
+  [[nodiscard]] std::uint32_t turns() const noexcept {
+    return turns_.load(std::memory_order_relaxed);
   }
   /// Of all turns; a caller that waits compares two readings. Wraps.
   [[nodiscard]] unsigned events() const noexcept { return events_; }
@@ -77,22 +94,29 @@ class ProgressDriver {
     return count;
   }
   int poll_more(bool events_now);
+  void set_more() noexcept { more_ = event_driven_ || pollable_ != nullptr || on_stay_ != nullptr; }
 
   // A system call each: while they bring nothing, other BTLs are polled so often in between.
   static constexpr unsigned quiet_turns_per_event_turn = 8;
   // A loop that has just brought something is turned in each turn for a while.
   static constexpr unsigned busy_turns = 64;
   static constexpr unsigned btls_max = 16;  // components; Open MPI has about ten
+  // Some microseconds: who has polled so often is in MPI_Wait, or tests again and again.
+  static constexpr unsigned stay_turns_max = 16;
 
   std::array<mca_btl_base_component_progress_fn_t, btls_max> btls_{};
   unsigned btl_count_ = 0;
-  bool more_ = false;  ///< event_driven_ or a pollable
+  mca_btl_base_component_progress_fn_t thread_btl_ = nullptr;
+  bool more_ = false;  ///< event_driven_, or a pollable, or on_stay_
   bool event_driven_ = false;
   unsigned turns_without_event_ = 0;
-  unsigned noted_ = 0;                         ///< calls of note_event
-  unsigned events_ = 0;                        ///< what turns have returned
-  std::atomic<std::uint32_t> event_turns_{0};  ///< a hint; orders nothing
+  unsigned noted_ = 0;                   ///< calls of note_event
+  unsigned events_ = 0;                  ///< what turns have returned
+  std::atomic<std::uint32_t> turns_{0};  ///< a hint; orders nothing
   Pollable pollable_ = nullptr;
+  void (*on_stay_)(void*) = nullptr;
+  void* stay_context_ = nullptr;
+  unsigned stay_turns_ = 0;
 };
 
 }  // namespace overlap

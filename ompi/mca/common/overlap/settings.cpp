@@ -9,7 +9,39 @@ Counters counters;
 
 namespace {
 
-/// No component, but Open MPI names parameters after one: common_overlap_*.
+std::span<const TunableRow> rows() {
+  static const auto table = tunable_rows(tunables);
+  return table;
+}
+
+std::span<const CounterRow> counter_rows() {
+  using enum CounterClass;
+  static const CounterRow table[] = {
+      {"interrupt_turns", "Turns by the interrupt thread.", counter, &counters.interrupt_turns},
+      {"interrupt_turns_empty", "Those that ended no message or part of one.", counter,
+       &counters.interrupt_turns_empty},
+      {"interrupt_rings", "Times that a call woke the interrupt thread for its request.", counter,
+       &counters.interrupt_rings},
+      {"interrupt_left",
+       "Messages that the interrupt thread left to the next MPI call, because this process had no "
+       "connection to their sender yet.",
+       counter, &counters.interrupt_left},
+      {"interrupt_copies",
+       "Copies of large messages through shared memory that calls left to the interrupt thread.",
+       counter, &counters.interrupt_copies},
+      {"wakes_rung", "Times that this process woke another one of its node for a message.", counter,
+       &counters.wakes_rung},
+      {"wakes_handed_on",
+       "Messages to processes of this node that were left to the helper to wake for.", counter,
+       &counters.wakes_handed_on},
+      {"wakes_futile", "Times that this process was woken by another one and found nothing.",
+       counter, &counters.wakes_futile},
+  };
+  return table;
+}
+
+}  // namespace
+
 const mca_base_component_t& name_bearer() {
   static const mca_base_component_t bearer = [] {
     mca_base_component_t made{};
@@ -23,30 +55,6 @@ const mca_base_component_t& name_bearer() {
   }();
   return bearer;
 }
-
-std::span<const TunableRow> rows() {
-  static const auto table = tunable_rows(tunables);
-  return table;
-}
-
-std::span<const CounterRow> counter_rows() {
-  using enum CounterClass;
-  static const CounterRow table[] = {
-      {"interrupt_turns", "Turns of the event loop by the interrupt thread.", counter,
-       &counters.interrupt_turns},
-      {"interrupt_turns_empty", "Those that ended no message or part of one.", counter,
-       &counters.interrupt_turns_empty},
-      {"interrupt_rings", "Times that a call woke the interrupt thread for its request.", counter,
-       &counters.interrupt_rings},
-      {"interrupt_left",
-       "Messages that the interrupt thread left to the next MPI call, because this process had no "
-       "connection to their sender yet.",
-       counter, &counters.interrupt_left},
-  };
-  return table;
-}
-
-}  // namespace
 
 int register_settings(const mca_base_component_t& user) noexcept {
   const void* const changeable[] = {&tunables.progress};

@@ -18,11 +18,18 @@ struct Counters {
   std::uint64_t interrupt_turns_empty = 0;
   std::uint64_t interrupt_rings = 0;
   std::uint64_t interrupt_left = 0;
+  std::uint64_t interrupt_copies = 0;
+  std::uint64_t wakes_rung = 0;
+  std::uint64_t wakes_handed_on = 0;
+  std::uint64_t wakes_futile = 0;
 };
 
 /// One per process, whichever components are loaded; MPI_T reads the counters by address.
 extern Tunables tunables;
 extern Counters counters;
+
+/// No component, but Open MPI names parameters and what is published after one: common_overlap.
+[[nodiscard]] const mca_base_component_t& name_bearer();
 
 /// Register parameters and counters; in the register function of each component that uses them.
 /// @param user  that component; ompi_info, which knows nothing of common_overlap, lists the

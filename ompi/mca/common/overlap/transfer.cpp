@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ompi/mca/common/overlap/transfer.hpp"
 
+#include "ompi/mca/common/overlap/settings.hpp"
+
 #include <algorithm>
 
 #include "ompi/mca/common/overlap/entry.hpp"
@@ -14,8 +16,6 @@ constexpr std::uint64_t piece_max_bytes = std::uint64_t{1} << 30U;
 // A BTL that takes less than this at a time emulates memory access with copies; fragments do that
 // better.
 constexpr std::uint64_t piece_min_bytes = std::uint64_t{1} << 16U;
-// Where this process makes the copy, one pass under the lock moves no more than this.
-constexpr std::uint64_t copy_pass_bytes = std::uint64_t{1} << 20U;
 // A share of a striped message is at least so long: below, a second rail gains nothing.
 constexpr std::uint64_t stripe_min_bytes = std::uint64_t{1} << 17U;
 constexpr std::uint64_t stripe_alignment_bytes = 4096;
@@ -130,6 +130,13 @@ void Transfer::start(const Job& job) {
     ended(false);
     return;
   }
+  if (job_.endpoint->leaves_copy(job_.bytes)) {
+    ++common::counters.interrupt_copies;
+    state_ = State::waiting;
+    posted(false);
+    job_.endpoint->wait_as_transfer(*this);
+    return;
+  }
   if (!post()) job_.endpoint->wait_as_transfer(*this);
 }
 
@@ -167,7 +174,7 @@ Transfer::Posted Transfer::post_lane(Lane& lane, std::uint64_t& pass_bytes) {
 /// Post what is left, one pass at most. @returns  false: there is no room, or the pass is over
 bool Transfer::post() {
   state_ = State::posting;
-  std::uint64_t pass_bytes = job_.endpoint->copies_itself() ? copy_pass_bytes : UINT64_MAX;
+  std::uint64_t pass_bytes = job_.endpoint->copy_pass_bytes();
   bool more = false;
   for (std::size_t i = 0; i < lane_count_ && !failed_; ++i) {
     const Posted result = post_lane(lanes_[i], pass_bytes);

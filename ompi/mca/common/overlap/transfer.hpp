@@ -19,7 +19,7 @@ namespace overlap {
 ///                     |  ^
 ///               no room  room again (try_again)
 ///                     v  |
-///                    waiting
+///                    waiting <--a copy that is left to a later turn-- idle
 ///
 /// Whatever fails makes it end with ended(false) when nothing of it is in flight any more; the
 /// caller then moves all the bytes another way. A rail that has refused for good is not asked again

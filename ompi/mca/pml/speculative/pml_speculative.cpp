@@ -30,7 +30,8 @@ int retry_waiting() noexcept {
   int taken = 0;
   must_run([&taken] {
     taken = static_cast<int>(pml->endpoints.retry());
-    if (!pml->left.empty()) taken += static_cast<int>(pml->left.handle_all());
+    if (!pml->left.empty() && !pml->interrupts.inside())
+      taken += static_cast<int>(pml->left.handle_all());
     set_retries();
     pml->actions.run();
   });
@@ -55,7 +56,7 @@ std::string explain_job(std::span<const CounterRow> rows, const CounterSummary& 
 
 Pml::Pml(const Tunables& values)
     : tunables(values),
-      interrupts(driver, endpoints),
+      interrupts(driver, endpoints, node_area),
       completions(complete),
       protocol(config_of(values), delivery, process_counters()),
       actions(protocol) {

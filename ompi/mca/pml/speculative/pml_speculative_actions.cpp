@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pml_speculative_request.hpp"
 
+#include <optional>
+
 namespace overlap::speculative {
 namespace {
 
@@ -52,6 +54,19 @@ MessageHold hold_for(const Action& action, Kind kind) {
   if (!request.life.active()) return {};
   request.life.hold();
   return make_hold<let_go_receive>(&request);
+}
+
+/// What a process of this node must be woken for: an RTS that a receive may wait for, and what a
+/// request of its own needs to get further. @returns  nullopt: it can wait
+std::optional<node::Envelope> announcement_of(const Action& action, Kind kind) noexcept {
+  if (kind == Kind::grant) return node::Envelope{.kind = node::WaitKind::answer};
+  if (kind != Kind::rts) return std::nullopt;
+  SequencedHeader head;
+  std::memcpy(&head, action.message.header.data(), sizeof head);
+  return node::Envelope{.kind = node::WaitKind::message,
+                        .context = head.context,
+                        .source = head.source,
+                        .tag = head.tag};
 }
 
 /// One DONE by each rail of a striped write, ordered after the rail's share of the bytes.
@@ -138,8 +153,9 @@ void Actions::send_control(const Action& action) {
   if (out.rail == nullptr) out.rail = &endpoint->next_eager();
   std::array<std::byte, control_max_bytes> bytes;
   const std::size_t length = encode(action.message, out.accessible ? &out.memory : nullptr, bytes);
+  const std::optional<node::Envelope> announces = announcement_of(action, kind);
   endpoint->send_control(*out.rail, tag_control, std::span<const std::byte>(bytes).first(length),
-                         hold_for(action, kind));
+                         hold_for(action, kind), announces ? &*announces : nullptr);
 }
 
 }  // namespace overlap::speculative

@@ -67,6 +67,14 @@ bool jobs_run_speculative(ompi_proc_t** procs, std::size_t count) {
   return true;
 }
 
+/// A second thread may poll Open MPI's own BTL for shared memory, under our lock; of others that is
+/// not known.
+void serve_node(const Endpoint& endpoint) noexcept {
+  for (const Rail& rail : endpoint.eager_rails()) {
+    if (is_shared_memory(rail.btl())) pml->interrupts.serve_node(rail.btl());
+  }
+}
+
 Endpoint* connect(ompi_proc_t& proc) {
   // A peer that is met for the first time here has not passed add_procs.
   ompi_proc_t* procs = &proc;
@@ -84,6 +92,7 @@ Endpoint* connect(ompi_proc_t& proc) {
   // Only a BTL that messages of ours go through is worth a system call now and then; the others'
   // connections (tcp is initialised on every host) are accepted by opal_progress.
   if (made->works_by_events()) pml->driver.need_events();
+  if (made->copies_itself()) serve_node(*made);
   made->eager_bytes = eager_bytes(*made, tunables);
   if (tunables.explain) explain_paths(*made);
   return made;

@@ -16,6 +16,12 @@ void look_early(Communicator& comm, ReceiveOp& op) {
   }
 }
 
+/// What the request waits for, as neighbours see it.
+node::Envelope wait_of(const ReceiveOp& op, const Communicator& comm) noexcept {
+  return {
+      .kind = node::WaitKind::message, .context = comm.context, .source = op.source, .tag = op.tag};
+}
+
 /// @thread  progress lock held
 ReceiveRequest& start_new(void* buffer, std::size_t count, ompi_datatype_t* type, int source,
                           int tag, ompi_communicator_t* comm) {
@@ -52,13 +58,13 @@ void start_receive(ReceiveRequest& request) {
   if (op.source != any_source && op.capacity_bytes > 0) {
     const Endpoint* endpoint = endpoint_of(comm.peer(op.source));
     if (endpoint != nullptr && op.capacity_bytes > endpoint->eager_bytes) [[unlikely]] {
-      request.demand.add(pml->interrupts);
+      request.demand.add(pml->interrupts, wait_of(op, comm));
       op.speculate = may_speculate(*endpoint);
       // Without RTRs there is nothing to save: the copy is made here, now or in MPI_Wait.
       if (op.speculate) look_early(comm, op);
     }
   } else if (op.source == any_source && op.capacity_bytes > tunables.shared_memory_eager_limit) {
-    request.demand.add(pml->interrupts);
+    request.demand.add(pml->interrupts, wait_of(op, comm));
     look_early(comm, op);
   }
   Arrived* eager = pml->protocol.post_receive(comm, op);

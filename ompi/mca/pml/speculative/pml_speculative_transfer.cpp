@@ -138,6 +138,7 @@ bool Fragments::try_again() { return push() != Pushed::no_room; }
 void Fragments::fragment_ended() {
   pml->driver.note_event();
   --in_flight_;
+  endpoint_of(*request_.op.peer)->note_fragment_end();
   push_or_wait();
   pml->actions.run();
 }
@@ -167,7 +168,8 @@ Fragments::Pushed Fragments::push() {
 /// Send one more fragment. @returns  false when the BTL has no room
 bool Fragments::try_send_one() {
   const SendOp& op = request_.op;
-  Rail& rail = endpoint_of(*op.peer)->next_send();
+  Endpoint* const endpoint = endpoint_of(*op.peer);
+  Rail& rail = endpoint->next_send();
   std::size_t bytes = std::min<std::uint64_t>(op.take_bytes - sent_bytes_, tunables.fragment_size);
   bytes = std::min<std::size_t>(bytes, rail.btl().btl_max_send_size - sizeof(FragHeader));
   opal_convertor_t* convertor = &request_.base.req_base.req_convertor;
@@ -190,12 +192,15 @@ bool Fragments::try_send_one() {
   descriptor->des_cbdata = &request_;
   sent_bytes_ += bytes;  // before the call: the callback may run inside
   ++in_flight_;
+  endpoint->note_fragment();
   if (mca_bml_base_send(rail.bml_btl, descriptor, tag_control) >= 0) {
     process_counters().pipelined_bytes += bytes;
+    endpoint->announce({.kind = node::WaitKind::answer});
     return true;
   }
   sent_bytes_ -= bytes;
   --in_flight_;
+  endpoint->note_fragment_end();
   mca_bml_base_free(rail.bml_btl, descriptor);
   return false;
 }

@@ -22,6 +22,8 @@
 //   list_descriptors(), count_events()  what libevent watches
 //   set_event_polling(on)          let opal_progress drive libevent (the default) or leave it to us
 //   for_each_btl(f)                every initialised BTL module
+//   is_shared_memory(btl)          vader, or sm
+//   topology_of_node()             of hwloc, as Open MPI has it; processes_of_node()
 //   hostname(proc)                 of a peer, for messages
 //   end_job(code)                  stops the job; does not return
 //   OBJ_NEW, OBJ_RETAIN, OPAL_LIST_FOREACH, OPAL_MODEX_* work in C++ as they are
@@ -132,6 +134,9 @@ extern "C" {
 extern "C" {
 #if OPAL_MAJOR_VERSION == 4
 #include "opal/mca/pmix/pmix.h"
+#if OVERLAP_HAVE_HWLOC
+#include "opal/mca/hwloc/base/base.h"
+#endif
 #define OVERLAP_BTL_VERSION MCA_BTL_BASE_VERSION_3_1_0
 #define OVERLAP_MODEX_SCOPE OPAL_PMIX_GLOBAL
 #else
@@ -350,6 +355,27 @@ void for_each_btl(Visit&& visit) {
 #else
   return false;
 #endif
+}
+
+/// Is it Open MPI's BTL for shared memory?
+[[nodiscard]] inline bool is_shared_memory(const mca_btl_base_module_t& btl) noexcept {
+  const std::string_view name = btl.btl_component->btl_version.mca_component_name;
+  return name == (OPAL_MAJOR_VERSION == 4 ? "vader" : "sm");
+}
+
+#if OPAL_MAJOR_VERSION == 4 && OVERLAP_HAVE_HWLOC
+#define OVERLAP_KNOWS_CORES 1
+/// @returns  nullptr: Open MPI does not know it
+[[nodiscard]] inline hwloc_topology_t topology_of_node() noexcept {
+  return opal_hwloc_base_get_topology() == OPAL_SUCCESS ? opal_hwloc_topology : nullptr;
+}
+#else
+#define OVERLAP_KNOWS_CORES 0
+#endif
+
+/// Processes of this job on this node.
+[[nodiscard]] inline unsigned processes_of_node() noexcept {
+  return static_cast<unsigned>(opal_process_info.num_local_peers) + 1;
 }
 
 /// Name of a peer's host, for messages.

@@ -14,6 +14,7 @@ enum class Look : std::uint8_t {
   unneeded,  ///< no request waits for this process
   moved,     ///< the turn has moved something, and there may be more
   stalled,   ///< there is something to read, and no message or piece of one has ended
+  blind,     ///< what it waits for ends without a word: fragments that are taken out
   quiet      ///< nothing more to do
 };
 
@@ -43,7 +44,7 @@ struct Sleep {
 ///   quiet          armed: until an arrival
 ///   moved          again at once, the lock given back in between
 ///   stalled        the same, so often; then as refused
-///   refused        napping: twice as long as the last time, in [nap_min_ns, nap_max_ns]
+///   refused, blind napping: twice as long as the last time, in [nap_min_ns, nap_max_ns]
 ///
 /// A nap ends by itself, so an MPI thread that leaves MPI without a word costs a delay and never
 /// a lost wake-up. Naps double: the delay is at most about the time that thread was inside.
@@ -71,6 +72,7 @@ class InterruptLoop {
           return {Sleep::Until::again, 0};
         }
         return nap();
+      case Look::blind:
       case Look::refused: return nap();
     }
     return nap();

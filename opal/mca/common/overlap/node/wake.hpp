@@ -123,16 +123,27 @@ class Waits {
 }
 
 /// Become the one that wakes the process. @returns  false: it is awake, or others wake it
-[[nodiscard]] inline bool claim_wake(Area& target) noexcept {
+template <class AnyArea>
+[[nodiscard]] bool claim_wake(AnyArea& target) noexcept {
   Doze expected = Doze::armed;
   return target.doze.compare_exchange_strong(expected, Doze::awake, std::memory_order_acq_rel);
+}
+
+/// A full barrier. ThreadSanitizer knows no fences.
+inline void full_fence() noexcept {
+#if defined(__SANITIZE_THREAD__)
+  static std::atomic<std::uint32_t> word{0};
+  word.fetch_add(0, std::memory_order_seq_cst);
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
 }
 
 /// What whoever has sent a message to a process of its node has to do about it.
 enum class WakeDecision : std::uint8_t {
   nothing,  ///< it progresses itself, or does not wait for this
   hand_on,  ///< a helper watches it: leave the arrival there
-  ring      ///< it sleeps: the caller is the one that wakes it
+  ring      ///< it sleeps: claim_wake(), then ring its bell
 };
 
 /// Decide after a message has been given to the BTL, so that its receiver can find it.
@@ -146,19 +157,22 @@ enum class WakeDecision : std::uint8_t {
 ///   S2 fence                       R2 fence
 ///   S3 doze, waits are read        R3 the BTL is polled
 ///
-/// Only one of several that come at once rings: doze goes from armed to awake once.
+/// Only one of several that come at once rings: claim_wake() succeeds once. Whoever claims must be
+/// able to ring.
 ///
+/// @param target  an Area, or what a model has in its place
 /// @param now_ms  of the clock that the helper's watched_until_ms refers to; wraps
 /// @thread  any; after the message
-[[nodiscard]] inline WakeDecision decide_wake(Area& target, const Envelope& arrival,
-                                              std::uint32_t now_ms) noexcept {
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // S2, pairs with R2
+template <class AnyArea>
+[[nodiscard]] WakeDecision decide_wake(const AnyArea& target, const Envelope& arrival,
+                                       std::uint32_t now_ms) noexcept {
+  full_fence();  // S2, pairs with R2
   if (target.doze.load(std::memory_order_acquire) != Doze::armed) return WakeDecision::nothing;
   if (!is_waited_for(target, arrival)) return WakeDecision::nothing;
   const std::uint32_t until_ms = target.watched_until_ms.load(std::memory_order_relaxed);
   constexpr std::uint32_t ahead_max_ms = 1000;  // more is garbage
-  if (until_ms != 0 && until_ms - now_ms < ahead_max_ms) return WakeDecision::hand_on;
-  return claim_wake(target) ? WakeDecision::ring : WakeDecision::nothing;
+  const bool watched = until_ms != 0 && until_ms - now_ms < ahead_max_ms;
+  return watched ? WakeDecision::hand_on : WakeDecision::ring;
 }
 
 /// Leave an arrival for the helper (ICB, P4.2). @returns  false: no room, wake it yourself

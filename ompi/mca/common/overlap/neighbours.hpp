@@ -1,0 +1,66 @@
+// The processes of this node: what this one shows them, and waking those that wait for it.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "ompi/mca/common/overlap/openmpi.hpp"
+
+#include "opal/mca/common/overlap/node/area_file.hpp"
+#include "opal/mca/common/overlap/node/bell.hpp"
+#include "opal/mca/common/overlap/node/wake.hpp"
+
+namespace overlap {
+
+/// This process's node area (docs/design/node-area.md). Without one, which the kernel may refuse,
+/// nobody wakes this process: its large messages make progress in MPI calls, as before.
+///
+/// @thread  progress lock held, or nobody knows the object yet; Doze and bell: interrupt thread too
+class NodeArea {
+ public:
+  /// Make the area and publish where it is; in the component's init function.
+  void publish() noexcept;
+  /// @returns  nullptr: there is none
+  [[nodiscard]] node::Area* get() const noexcept { return area_.get(); }
+  [[nodiscard]] node::Waits& waits() noexcept { return waits_; }
+  /// Let others ring for this process. @returns  false: the kernel refuses; errno says why
+  [[nodiscard]] bool open_bell() noexcept { return area_ && bell_.open(*area_.get()); }
+  [[nodiscard]] node::Bell& bell() noexcept { return bell_; }
+
+ private:
+  node::MappedArea area_;
+  node::Waits waits_;
+  node::Bell bell_;
+};
+
+/// The one of this process.
+extern NodeArea node_area;
+
+/// Another process of this node, as far as waking it goes.
+///
+/// @thread  progress lock held
+class Neighbour {
+ public:
+  /// A message for this process has been given to a BTL of shared memory.
+  /// @param may_look  may its area be looked for now? Open MPI's tables are for MPI threads only
+  void announce(ompi_proc_t& proc, const node::Envelope& arrival, bool may_look) noexcept {
+    if (!area_) [[unlikely]] {
+      if (looked_ || !may_look) return;
+      look(proc);
+      if (!area_) return;
+    }
+    const node::WakeDecision decision = decide_wake(*area_.get(), arrival, coarse_ms());
+    if (decision != node::WakeDecision::nothing) [[unlikely]]
+      wake(decision, arrival);
+  }
+
+ private:
+  /// Milliseconds of the clock that helpers use; wraps.
+  [[nodiscard]] static std::uint32_t coarse_ms() noexcept;
+  void look(ompi_proc_t& proc) noexcept;
+  void wake(node::WakeDecision decision, const node::Envelope& arrival) noexcept;
+
+  node::MappedArea area_;
+  node::BellRope rope_;
+  bool looked_ = false;
+};
+
+}  // namespace overlap

@@ -1,0 +1,18 @@
+// Is there a core to spare on this node, and where may a thread that copies sit?
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <pthread.h>
+
+namespace overlap {
+
+/// Has the node more cores than the job has processes there? A thread that copies beside a full
+/// node takes its time from the application. @returns  false also where Open MPI does not know
+[[nodiscard]] bool has_core_to_spare() noexcept;
+
+/// Let a thread of this process run on all cores of the NUMA nodes that the caller is bound to
+/// (P4.6): on the caller's own core alone it could only work while that waits.
+/// @thread  MPI thread
+void widen_binding(pthread_t thread) noexcept;
+
+}  // namespace overlap
