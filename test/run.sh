@@ -172,7 +172,7 @@ step "$builds/install.log" make -C "$build" install || { result "FAIL install"; 
 ! wanted mpi || run_script mpi 900
 ! wanted ring || run_script ring 900
 ! wanted programs || run_script programs 600
-! wanted vm || run_script vm 1500
+! wanted vm || run_script vm 1700
 if wanted openmpi5; then
     if [ "${OVERLAP_TEST_OPENMPI5:-0}" = 1 ]; then
         run_script openmpi5 1500

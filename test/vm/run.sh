@@ -1,10 +1,12 @@
 #!/bin/sh
-# Real verbs in virtual machines: Debian's kernel under QEMU, software emulation, with a Soft-RoCE device. One line PASS, FAIL or SKIP
-# per case. Nothing of the host is changed: the guests see its root read-only.
+# What needs a kernel of its own, in virtual machines: the module ompi_wake; real verbs over a Soft-RoCE device. Debian's kernel under
+# QEMU, software emulation. One line PASS, FAIL or SKIP per case. Nothing of the host is changed: the guests see its root read-only.
 #
 #   OVERLAP_BUILD    where the programs are built; kernel and RAM disk are kept in vm/ in it
 #   OVERLAP_PREFIX   a private installation (with env.sh)
+#   OVERLAP_VM       which guests (default: "wake verbs")
 #
+#   wake        the kernel module
 #   one guest   messages where something is missing, the verbs provider, MPI over btl/ring
 #   two guests  the same across a wire: two machines, two kernels
 # SPDX-License-Identifier: BSD-3-Clause
@@ -13,6 +15,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 build=${OVERLAP_BUILD:?a build folder}
 prefix=${OVERLAP_PREFIX:?a private installation}
 work=$build/vm
+guests=${OVERLAP_VM:-wake verbs}
 failed=0
 mkdir -p "$work" || exit 1
 
@@ -21,24 +24,7 @@ skip() { echo "SKIP vm: $*"; exit 0; }
 [ "$(uname -m)" = x86_64 ] || skip "the guests are x86_64, this is $(uname -m)"
 bash "$here/../support/install-packages" vm >"$work/packages" 2>&1 || skip "$(tail -n 1 "$work/packages")"
 command -v qemu-system-x86_64 >/dev/null || skip "qemu-system-x86_64 is not installed"
-grep -q '^VERBS_LIBS = *-l' "$build/test/vm/Makefile" || skip "the verbs provider was not built (libibverbs-dev, librdmacm-dev)"
-[ -e /dev/infiniband ] && echo "vm: this host has RDMA devices of its own; they are not used"
 sentence=$(bash "$here/make-initrd.sh" "$work" 2>"$work/make-initrd.err") || skip "$sentence"
-
-# What the guests run. The MPI programs are the level mpi's, made the same way and kept in the same place.
-mpi=$build/test-mpi
-compile() { # PROGRAM
-    [ "$mpi/$1" -nt "$here/../mpi/$1.cpp" ] && [ "$mpi/$1" -nt "$mpi/mpi_test.o" ] ||
-        mpicxx -std=c++20 -O0 "$here/../mpi/$1.cpp" "$mpi/mpi_test.o" -o "$mpi/$1" -pthread
-}
-make_programs() {
-    make -C "$build/test/vm" verbs_check && make -C "$build/opal/fabric" fabric_contract_test || return
-    mkdir -p "$mpi"
-    [ "$mpi/mpi_test.o" -nt "$here/../mpi/mpi_test.cpp" ] && [ "$mpi/mpi_test.o" -nt "$here/../mpi/mpi_test.hpp" ] ||
-        mpicxx -std=c++20 -O1 -c "$here/../mpi/mpi_test.cpp" -o "$mpi/mpi_test.o" || return
-    for program in pt2pt completion matching random ring_onesided ring_frequent; do compile $program || return; done
-}
-make_programs >"$work/make.log" 2>&1 || { echo "FAIL vm: build"; tail -n 20 "$work/make.log" >&2; exit 1; }
 
 pids=
 sockets=$(mktemp -d /tmp/overlap-vm-XXXXXX) || exit 1
@@ -73,6 +59,44 @@ report() {
     fi
     grep '^  figure: ' "$out/log"
 }
+
+# The kernel module needs no adapter.
+wake() {
+    sentence=$(bash "$here/make-module.sh" "$work" 2>&1)
+    case $? in
+        0) ;;
+        2) echo "FAIL vm: ompi_wake: $sentence" && failed=1 && return ;;
+        *) echo "SKIP vm: ompi_wake: $sentence" && return ;;
+    esac
+    make -C "$build/test/vm" wake_check >"$work/make.log" 2>&1 || { echo "FAIL vm: ompi_wake: build"; tail -n 20 "$work/make.log" >&2; failed=1; return; }
+    prepare wake "$here/guest/wake.sh"
+    # The kernel checks what the module allocates and frees.
+    VM_APPEND="slub_debug=FZPU,ompi_wake_file,ompi_wake_space" bash "$here/start.sh" "$work" "$work/wake" 1 600 &
+    pids=$!
+    wait $pids
+    report wake $?
+    pids=
+}
+case " $guests " in *" wake "*) wake ;; esac
+case " $guests " in *" verbs "*) ;; *) exit $failed ;; esac
+
+grep -q '^VERBS_LIBS = *-l' "$build/test/vm/Makefile" || { echo "SKIP vm: the verbs provider was not built (libibverbs-dev, librdmacm-dev)"; exit $failed; }
+[ -e /dev/infiniband ] && echo "vm: this host has RDMA devices of its own; they are not used"
+
+# What the guests run. The MPI programs are the level mpi's, made the same way and kept in the same place.
+mpi=$build/test-mpi
+compile() { # PROGRAM
+    [ "$mpi/$1" -nt "$here/../mpi/$1.cpp" ] && [ "$mpi/$1" -nt "$mpi/mpi_test.o" ] ||
+        mpicxx -std=c++20 -O0 "$here/../mpi/$1.cpp" "$mpi/mpi_test.o" -o "$mpi/$1" -pthread
+}
+make_programs() {
+    make -C "$build/test/vm" verbs_check && make -C "$build/opal/fabric" fabric_contract_test || return
+    mkdir -p "$mpi"
+    [ "$mpi/mpi_test.o" -nt "$here/../mpi/mpi_test.cpp" ] && [ "$mpi/mpi_test.o" -nt "$here/../mpi/mpi_test.hpp" ] ||
+        mpicxx -std=c++20 -O1 -c "$here/../mpi/mpi_test.cpp" -o "$mpi/mpi_test.o" || return
+    for program in pt2pt completion matching random ring_onesided ring_frequent; do compile $program || return; done
+}
+make_programs >"$work/make.log" 2>&1 || { echo "FAIL vm: build"; tail -n 20 "$work/make.log" >&2; exit 1; }
 
 prepare one "$here/guest/one.sh"
 bash "$here/start.sh" "$work" "$work/one" 1 600 &
