@@ -175,7 +175,14 @@ template <class AnyArea>
   return watched ? WakeDecision::hand_on : WakeDecision::ring;
 }
 
-/// Leave an arrival for the helper (ICB, P4.2). @returns  false: no room, wake it yourself
+/// Leave an arrival for the helper (ICB, P4.2). A helper that stops watching looks once more after
+/// it has said so; of the two, sender and helper, one sees what the other has written:
+///
+///   sender                         helper that stops
+///   W1 the cell is marked full     W3 watched_until_ms = 0
+///   W2 watched_until_ms is read    W4 full cells are emptied (stop_watching)
+///
+/// @returns  false: no room, or nobody watches any more. Wake it yourself
 [[nodiscard]] inline bool try_leave(Area& target, const Envelope& arrival) noexcept {
   std::uint64_t claimed = target.claimed.load(std::memory_order_relaxed);
   for (;;) {
@@ -187,24 +194,43 @@ template <class AnyArea>
       continue;
     target.arrivals[cell].first.store(first_word(arrival), std::memory_order_relaxed);
     target.arrivals[cell].second.store(second_word(arrival, 0), std::memory_order_relaxed);
-    target.full.fetch_or(bit, std::memory_order_release);  // A6, pairs with A7
-    return true;
+    target.full.fetch_or(bit, std::memory_order_seq_cst);                 // A6, W1
+    return target.watched_until_ms.load(std::memory_order_seq_cst) != 0;  // W2, pairs with W3
   }
 }
 
-/// The helper's part: empty the arrivals of a process, and match each with what it waits for.
-/// @returns  whether one of them is waited for: the caller wakes it, by claim_wake()
-[[nodiscard]] inline bool take_arrivals(Area& target) noexcept {
-  if (target.full.load(std::memory_order_relaxed) == 0) return false;
+/// The helper's part: empty the arrivals of a process.
+/// @param sink  called with each arrival; the area may hold garbage
+/// @returns  whether there were any
+template <class Sink>
+bool take_each_arrival(Area& target, Sink&& sink) {
+  if (target.full.load(std::memory_order_seq_cst) == 0) return false;             // W4
   const std::uint64_t full = target.full.exchange(0, std::memory_order_acquire);  // A7
-  bool wanted = false;
   for (std::uint64_t left = full; left != 0; left &= left - 1) {
     const EnvelopeWords& words = target.arrivals[static_cast<std::size_t>(std::countr_zero(left))];
-    const std::optional<Envelope> arrival = read(words);
-    wanted = wanted || (arrival && is_waited_for(target, *arrival));
+    if (const std::optional<Envelope> arrival = read(words)) sink(*arrival);
   }
   target.claimed.fetch_and(~full, std::memory_order_release);  // A8, pairs with A9
+  return true;
+}
+
+/// The same, deciding for each arrival whether the process is to be woken.
+/// @returns  whether one of them is waited for: the caller wakes it, by claim_wake()
+[[nodiscard]] inline bool take_arrivals(Area& target) noexcept {
+  bool wanted = false;
+  take_each_arrival(
+      target, [&](const Envelope& arrival) { wanted = wanted || is_waited_for(target, arrival); });
   return wanted;
+}
+
+/// A helper watches a process until then. @param now_ms  wraps
+inline void watch_until(Area& target, std::uint32_t now_ms, std::uint32_t ahead_ms) noexcept {
+  const std::uint32_t until_ms = now_ms + ahead_ms;
+  target.watched_until_ms.store(until_ms == 0 ? 1 : until_ms, std::memory_order_relaxed);
+}
+/// It watches it no longer. Arrivals are to be taken once more afterwards: see try_leave().
+inline void stop_watching(Area& target) noexcept {
+  target.watched_until_ms.store(0, std::memory_order_seq_cst);  // W3, pairs with W2
 }
 
 }  // namespace overlap::node

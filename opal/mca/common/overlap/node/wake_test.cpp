@@ -19,12 +19,15 @@ using overlap::node::Doze;
 using overlap::node::Envelope;
 using overlap::node::is_waited_for;
 using overlap::node::matches;
+using overlap::node::stop_watching;
 using overlap::node::take_arrivals;
+using overlap::node::take_each_arrival;
 using overlap::node::try_leave;
 using overlap::node::WaitKind;
 using overlap::node::Waits;
 using overlap::node::waits_max;
 using overlap::node::WakeDecision;
+using overlap::node::watch_until;
 
 constexpr Envelope message(std::uint32_t context, std::int32_t source, std::int32_t tag) {
   return {WaitKind::message, context, source, tag};
@@ -182,6 +185,7 @@ TEST_CASE("arrivals are left for the helper and taken once", "[wake][P4.2]") {
   Waits waits(&area);
   CHECK_FALSE(take_arrivals(area));
   static_cast<void>(waits.add(message(1, 2, 3)));
+  area.watched_until_ms = now_ms;
   CHECK(try_leave(area, message(1, 2, 4)));
   CHECK_FALSE(take_arrivals(area));  // nobody waits for it
   CHECK(try_leave(area, message(1, 2, 4)));
@@ -193,6 +197,7 @@ TEST_CASE("arrivals are left for the helper and taken once", "[wake][P4.2]") {
 
 TEST_CASE("no arrival is left where there is no room", "[wake]") {
   Area area;
+  area.watched_until_ms = now_ms;
   for (std::size_t i = 0; i < arrivals_max; ++i) CHECK(try_leave(area, message(1, 2, 3)));
   CHECK_FALSE(try_leave(area, message(1, 2, 3)));
   static_cast<void>(take_arrivals(area));
@@ -202,6 +207,7 @@ TEST_CASE("no arrival is left where there is no room", "[wake]") {
 TEST_CASE("arrivals of many senders reach the helper", "[wake][P4.13]") {
   Area area;
   Waits waits(&area);
+  area.watched_until_ms = now_ms;
   constexpr int senders_count = 3;
   constexpr int each_count = 2000;
   // Only the last one of each is waited for, so that each has to be read right.
@@ -223,5 +229,36 @@ TEST_CASE("arrivals of many senders reach the helper", "[wake][P4.13]") {
   for (std::thread& each : senders) each.join();
   CHECK(wanted >= 1);
   CHECK(wanted <= senders_count);
+  CHECK(area.claimed == 0);
+}
+
+TEST_CASE("an arrival for a helper that has stopped is the sender's to announce", "[wake]") {
+  Area area;
+  Waits waits(&area);
+  static_cast<void>(waits.add(message(1, 2, 3)));
+  area.doze = Doze::armed;
+  watch_until(area, now_ms, 3);
+  REQUIRE(decide_wake(area, message(1, 2, 3), now_ms) == WakeDecision::hand_on);
+  // Between the decision and the arrival the helper stops, and looks for the last time.
+  stop_watching(area);
+  CHECK_FALSE(take_arrivals(area));
+  CHECK_FALSE(try_leave(area, message(1, 2, 3)));
+  CHECK(take_arrivals(area));  // what was left there anyhow
+}
+
+TEST_CASE("a helper's time is never the word for none", "[wake]") {
+  Area area;
+  watch_until(area, UINT32_MAX - 2, 3);
+  CHECK(area.watched_until_ms == 1);
+}
+
+TEST_CASE("garbage among the arrivals is taken and nothing else", "[wake][P4.2]") {
+  Area area;
+  area.full = UINT64_MAX;  // nobody has claimed them
+  for (std::size_t i = 0; i < arrivals_max; i += 2) area.arrivals[i].second = UINT64_MAX - i;
+  std::size_t taken = 0;
+  CHECK(take_each_arrival(area, [&](const Envelope&) { ++taken; }));
+  CHECK(taken == arrivals_max / 2);
+  CHECK(area.full == 0);
   CHECK(area.claimed == 0);
 }
