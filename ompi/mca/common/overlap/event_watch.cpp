@@ -85,11 +85,12 @@ bool EventWatch::is_readable() const noexcept {
 }
 
 bool EventWatch::sleep(Sleep sleep) noexcept {
-  const int neighbours = neighbours_ != nullptr ? neighbours_->descriptor() : -1;
+  const auto neighbours = neighbours_ != nullptr ? neighbours_->descriptors() : std::array{-1, -1};
   pollfd sets[] = {{bell_.get(), POLLIN, 0},
                    {readable_.get(), POLLIN, 0},
                    {writable_.get(), POLLIN, 0},
-                   {neighbours, POLLIN, 0}};
+                   {neighbours[0], POLLIN, 0},
+                   {neighbours[1], POLLIN, 0}};
   woken_by_neighbour_ = false;
   const nfds_t count = sleep.until == Sleep::Until::arrival ? std::size(sets) : 1;
   const timespec nap{0, static_cast<long>(sleep.nap_ns)};
@@ -102,7 +103,7 @@ bool EventWatch::sleep(Sleep sleep) noexcept {
     epoll_event edges[64];
     while (epoll_wait(writable_.get(), edges, std::size(edges), 0) == std::size(edges)) {}
   }
-  if (sets[3].revents != 0) woken_by_neighbour_ = neighbours_->silence();
+  if ((sets[3].revents | sets[4].revents) != 0) woken_by_neighbour_ = neighbours_->silence();
   if (sets[0].revents == 0) return false;
   std::uint64_t rings = 0;
   return read(bell_.get(), &rings, sizeof rings) == sizeof rings;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "ompi/mca/common/overlap/settings.hpp"
+#include "opal/mca/common/overlap/message.hpp"
 
 namespace overlap {
 
@@ -19,6 +20,48 @@ void NodeArea::publish() noexcept {
   // Where it fails nobody finds the area, and nothing else changes.
   static_cast<void>(
       overlap::publish(&common::name_bearer(), std::as_bytes(std::span(&*address, 1))));
+}
+
+namespace {
+
+using common::wake_choice;
+
+/// One number for the job, the same in all its processes.
+std::uint64_t job_number() noexcept { return OPAL_PROC_MY_NAME.jobid; }
+
+void report_no_module(KernelWakeAbsence why) noexcept try {
+  if (common::tunables.wake != wake_choice::kernel) return;
+  show_message(
+      std::string("common_overlap_wake is kernel, but processes are woken through pipes: ") +
+      describe(why) + ".");
+} catch (const std::bad_alloc&) {
+  return;  // nothing depends on the message
+}
+
+}  // namespace
+
+bool NodeArea::open_bell() noexcept {
+  if (!area_) {
+    errno = ENOSYS;
+    return false;
+  }
+  if (common::tunables.wake == wake_choice::pipe) return bell_.open(*area_.get());
+  const auto rank = static_cast<std::uint32_t>(local_rank());
+  auto opened = KernelWake::try_open(job_number(), rank);
+  if (auto* module = std::get_if<KernelWake>(&opened))
+    return bell_.open(*area_.get(), std::move(*module), job_number(), rank);
+  report_no_module(std::get<KernelWakeUnavailable>(opened).why);
+  return bell_.open(*area_.get());
+}
+
+bool NodeArea::reaches_by_kernel(const node::Area& target) noexcept {
+  if (common::tunables.wake == wake_choice::pipe) return false;
+  if (target.kernel_rank == node::no_kernel_rank || target.kernel_job != job_number()) return false;
+  if (!std::exchange(tried_waker_, true)) {
+    auto opened = KernelWake::try_open_observer(job_number());
+    if (auto* module = std::get_if<KernelWake>(&opened)) waker_ = std::move(*module);
+  }
+  return waker_.has_value();
 }
 
 std::uint32_t Neighbour::coarse_ms() noexcept {
@@ -44,10 +87,11 @@ void Neighbour::wake(node::WakeDecision decision, const node::Envelope& arrival)
     ++common::counters.wakes_handed_on;
     return;
   }
-  if (!rope_) rope_ = node::BellRope::to(*area_.get());
+  const bool by_kernel = node_area.reaches_by_kernel(*area_.get());
+  if (!by_kernel && !rope_) rope_ = node::BellRope::to(*area_.get());
   // Before the claim: who claims must be able to ring.
-  if (!rope_ || !claim_wake(*area_.get())) return;
-  rope_.ring();
+  if ((!by_kernel && !rope_) || !claim_wake(*area_.get())) return;
+  if (!by_kernel || !node_area.wake_by_kernel(*area_.get())) rope_.ring();
   area_->wakes.fetch_add(1, std::memory_order_relaxed);
   ++common::counters.wakes_rung;
 }

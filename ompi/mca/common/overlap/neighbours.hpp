@@ -7,6 +7,9 @@
 #include "opal/mca/common/overlap/node/area_file.hpp"
 #include "opal/mca/common/overlap/node/bell.hpp"
 #include "opal/mca/common/overlap/node/wake.hpp"
+#include "opal/mca/common/overlap/wake/kernel_wake.hpp"
+
+#include <optional>
 
 namespace overlap {
 
@@ -22,13 +25,21 @@ class NodeArea {
   [[nodiscard]] node::Area* get() const noexcept { return area_.get(); }
   [[nodiscard]] node::Waits& waits() noexcept { return waits_; }
   /// Let others ring for this process. @returns  false: the kernel refuses; errno says why
-  [[nodiscard]] bool open_bell() noexcept { return area_ && bell_.open(*area_.get()); }
+  [[nodiscard]] bool open_bell() noexcept;
+  /// Can this process wake that one through the kernel module?
+  [[nodiscard]] bool reaches_by_kernel(const node::Area& target) noexcept;
+  /// Do it. @returns  false: nobody sleeps there
+  [[nodiscard]] bool wake_by_kernel(const node::Area& target) noexcept {
+    return waker_->wake(target.kernel_rank) == KernelWake::Woken::done;
+  }
   [[nodiscard]] node::Bell& bell() noexcept { return bell_; }
 
  private:
   node::MappedArea area_;
   node::Waits waits_;
   node::Bell bell_;
+  std::optional<KernelWake> waker_;
+  bool tried_waker_ = false;
 };
 
 /// The one of this process.

@@ -23,7 +23,7 @@
 //   set_event_polling(on)          let opal_progress drive libevent (the default) or leave it to us
 //   for_each_btl(f)                every initialised BTL module
 //   is_shared_memory(btl)          vader, or sm
-//   topology_of_node()             of hwloc, as Open MPI has it; processes_of_node()
+//   topology_of_node()             of hwloc, as Open MPI has it; processes_of_node(), local_rank()
 //   hostname(proc)                 of a peer, for messages
 //   end_job(code)                  stops the job; does not return
 //   OBJ_NEW, OBJ_RETAIN, OPAL_LIST_FOREACH, OPAL_MODEX_* work in C++ as they are
@@ -372,6 +372,9 @@ void for_each_btl(Visit&& visit) {
 #else
 #define OVERLAP_KNOWS_CORES 0
 #endif
+
+/// Rank of this process among those of its job on this node.
+[[nodiscard]] inline unsigned local_rank() noexcept { return opal_process_info.my_local_rank; }
 
 /// Processes of this job on this node.
 [[nodiscard]] inline unsigned processes_of_node() noexcept {

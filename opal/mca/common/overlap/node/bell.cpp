@@ -23,9 +23,16 @@ bool Bell::open(Area& area) noexcept {
   return true;
 }
 
+bool Bell::open(Area& area, KernelWake kernel, std::uint64_t job, std::uint32_t rank) noexcept {
+  kernel_ = std::move(kernel);
+  area.kernel_job = job;
+  area.kernel_rank = rank;
+  return open(area);  // those who cannot use the module ring the pipe
+}
+
 bool Bell::silence() noexcept {
   char rings[64];
-  bool rung = false;
+  bool rung = kernel_ && kernel_->drain() != 0;
   while (::read(reading_.get(), rings, sizeof rings) > 0) rung = true;
   return rung;
 }

@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
+#include <optional>
+
 #include "opal/mca/common/overlap/descriptor.hpp"
 #include "opal/mca/common/overlap/node/layout.hpp"
+#include "opal/mca/common/overlap/wake/kernel_wake.hpp"
 
 namespace overlap::node {
 
@@ -14,17 +18,24 @@ namespace overlap::node {
 class Bell {
  public:
   Bell() noexcept = default;
-  /// Make one and tell others where it is. @param area  of this process
+  /// Make one and tell others where it is.
+  /// @param area  of this process
+  /// @param kernel  sleeps there as `rank` of `job`, too: the kernel module's side (P4.7)
   /// @returns  false: the kernel refuses (no descriptors left); errno says why
   [[nodiscard]] bool open(Area& area) noexcept;
-  /// To sleep on: readable after a ring. -1: not open
-  [[nodiscard]] int descriptor() const noexcept { return reading_.get(); }
+  [[nodiscard]] bool open(Area& area, KernelWake kernel, std::uint64_t job,
+                          std::uint32_t rank) noexcept;
+  /// To sleep on: readable after a ring. -1: not open, or not used
+  [[nodiscard]] std::array<int, 2> descriptors() const noexcept {
+    return {reading_.get(), kernel_ ? kernel_->fd() : -1};
+  }
   /// The end that rings, to hand to the helper. -1: not open
   [[nodiscard]] const Descriptor& ringing() const noexcept { return ringing_; }
   /// Take the rings out. @returns  whether there was one
   [[nodiscard]] bool silence() noexcept;
 
  private:
+  std::optional<KernelWake> kernel_;
   Descriptor reading_;
   Descriptor ringing_;
 };

@@ -15,6 +15,7 @@ inline constexpr std::uint32_t area_magic = 0x4f564c50;  // "OVLP"
 
 inline constexpr std::size_t waits_max = 64;
 inline constexpr std::size_t arrivals_max = 64;
+inline constexpr std::uint32_t no_kernel_rank = UINT32_MAX;
 
 /// What the interrupt thread of a process is doing.
 enum class Doze : std::uint32_t {
@@ -39,19 +40,19 @@ static_assert(sizeof(EnvelopeWords) == 16);
 ///
 /// Ownership
 ///   magic .. area_bytes  owner, before anybody knows the area
-///   bell_*               owner, once, when the interrupt thread is made
+///   bell_*, kernel_*     owner, once, when the interrupt thread is made
 ///   doze                 owner; whoever wakes it: armed -> awake
 ///   turns                owner
 ///   listed, unlisted, waits    owner, under the progress lock
 ///   claimed, full, arrivals    a sender claims a cell, fills it and marks it full; the helper
 ///                              empties full cells and frees them
-///   watched_until_ms     the helper
+///   watched_until_ms     the helper; owner: 0 when the helper has died
 ///   wakes, wakes_futile  wakes: whoever wakes; wakes_futile: owner. Statistics
 /// Orders
-///   A1 bell_inode.store(release) -> A2 load(acquire): pid and bell_fd before the inode
+///   A1 bell_inode.store(release) -> A2 load(acquire): pid, bell_* and kernel_* before the inode
 ///   A3 doze: see wake.hpp
 ///   A4 waits[i] written, listed bit set (release) -> A5 listed.load(acquire)
-///   A6 arrivals[i] written, full bit set (release) -> A7 full.exchange(acquire), by the helper
+///   A6 arrivals[i] written, full bit set (seq_cst) -> A7 full.exchange(acquire), by the helper
 ///   A8 claimed bit cleared (release), by the helper -> A9 claimed.fetch_or(acquire), by a sender
 struct alignas(64) Area {
   std::uint32_t magic = 0;
@@ -59,9 +60,10 @@ struct alignas(64) Area {
   std::uint32_t area_bytes = 0;
   std::int32_t pid = 0;
   std::int32_t bell_fd = -1;  ///< the owner's descriptor that rings the bell
-  std::uint32_t reserved = 0;
   std::uint64_t bell_device = 0;
-  std::atomic<std::uint64_t> bell_inode{0};  ///< 0: no thread to wake yet
+  std::uint64_t kernel_job = 0;                ///< of the owner, if kernel_rank is one
+  std::uint32_t kernel_rank = no_kernel_rank;  ///< under which it sleeps in the kernel module
+  std::atomic<std::uint64_t> bell_inode{0};    ///< 0: no thread to wake yet
 
   alignas(64) std::atomic<Doze> doze{Doze::awake};
   std::atomic<std::uint32_t> watched_until_ms{0};
