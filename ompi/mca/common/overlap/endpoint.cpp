@@ -26,7 +26,7 @@ constexpr std::uint32_t control_flags =
 
 // Pieces of work of one endpoint in one round: the others get their turn, and a round is bounded.
 constexpr std::size_t round_messages = 64;
-constexpr std::size_t round_transfers = 1;
+constexpr std::size_t round_copies = 1;
 
 // An MPI thread waits for a pass of the interrupt thread at most: 30 us here.
 constexpr std::uint64_t call_pass_bytes = std::uint64_t{1} << 20U;
@@ -84,12 +84,8 @@ Endpoint::Endpoint(Endpoints& all, ompi_proc_t& proc, mca_bml_base_endpoint_t& b
     const auto same = [&rail](const Rail& each) { return &each.btl() == &rail.btl(); };
     if (std::any_of(send_.begin(), send_.end(), same)) memory_.push_back(rail);
   }
-  // Neither a key to check nor a copy by the caller: only its own process can write then.
-  const auto by_message = [](const Rail& rail) {
-    return rail.btl().btl_register_mem == nullptr &&
-           rail.btl().btl_component->btl_progress == nullptr;
-  };
-  puts_are_messages_ = std::all_of(memory_.begin(), memory_.end(), by_message);
+  // Only its own process can write then.
+  puts_are_messages_ = std::ranges::all_of(memory_, &Rail::queues_puts);
   const bool local = OPAL_PROC_ON_LOCAL_NODE(proc.super.proc_flags) && !is_self_;
   for (const Rail& rail : eager_) {
     const mca_btl_base_module_t& btl = rail.btl();
@@ -195,8 +191,13 @@ void Endpoint::wait_as_transfer(Work& work) noexcept {
 
 std::size_t Endpoint::retry() {
   std::size_t taken = messages_.retry(round_messages);
-  taken += transfers_.retry(round_transfers);
+  taken += transfers_.retry(puts_are_messages_ ? round_messages : round_copies);
   return taken;
+}
+
+std::size_t Endpoint::retry_in_thread() {
+  if (puts_are_messages_) return transfers_.retry(round_messages);
+  return copies_itself_ ? retry() : 0;
 }
 
 void Endpoint::drop_user() noexcept {
@@ -253,12 +254,16 @@ void Endpoints::list(Endpoint& endpoint) noexcept {
   if (on_work != nullptr) on_work(true);
 }
 
-std::size_t Endpoints::retry() {
+std::size_t Endpoints::retry() { return retry_each(&Endpoint::retry); }
+
+std::size_t Endpoints::retry_in_thread() { return retry_each(&Endpoint::retry_in_thread); }
+
+std::size_t Endpoints::retry_each(std::size_t (Endpoint::*retry)()) {
   if (retrying_) return 0;
   retrying_ = true;
   std::size_t taken = 0;
   const std::size_t count = waiting_.size();
-  for (std::size_t i = 0; i < count && i < waiting_.size(); ++i) taken += waiting_[i]->retry();
+  for (std::size_t i = 0; i < count && i < waiting_.size(); ++i) taken += (waiting_[i]->*retry)();
   std::erase_if(waiting_, [](Endpoint* endpoint) {
     endpoint->listed_ = endpoint->has_work();
     return !endpoint->listed_;

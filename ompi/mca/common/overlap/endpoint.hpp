@@ -22,6 +22,7 @@ struct Rail {
   const BtlCapability* capability = nullptr;  ///< what it can do beyond Open MPI's interface
   bool put_failed = false;                    ///< a put was refused for good: fragments instead
   bool get_failed = false;
+  std::uint64_t queued_bytes = 0;  ///< of puts that the BTL has taken and not sent
 
   [[nodiscard]] mca_btl_base_module_t& btl() const noexcept { return *bml_btl->btl; }
   /// May the BTL take a message and send it only in a later progress call? Those that libevent
@@ -30,6 +31,19 @@ struct Rail {
     return btl().btl_component->btl_progress == nullptr ||
            (capability != nullptr && capability->keeps_messages);
   }
+  /// Is a put a message to the BTL (neither a key to check nor a copy by the caller), which sends
+  /// in the order in which it was asked? An answer then waits behind all puts that it has taken.
+  [[nodiscard]] bool queues_puts() const noexcept {
+    return btl().btl_register_mem == nullptr && btl().btl_component->btl_progress == nullptr;
+  }
+};
+
+/// How much of a put is posted at a time, where the BTL queues puts: what is posted delays the
+/// answers that the other side's transfers wait for.
+enum class Pace : std::uint8_t {
+  whole,  ///< all at once: nobody would post the rest while the application computes
+  begin,  ///< a piece, and the rest when that has been sent
+  pieces  ///< piece by piece, and one for each rail
 };
 
 /// Something that must not end before a message has left this process.
@@ -133,6 +147,8 @@ class Endpoint {
   /// Give a filled descriptor to its BTL. @returns  false: no room, and the descriptor is freed
   [[nodiscard]] bool try_send(Rail& rail, mca_btl_base_descriptor_t* descriptor,
                               mca_btl_base_tag_t tag, MessageHold hold);
+  [[nodiscard]] Pace pace() const noexcept;
+  [[nodiscard]] bool has_waiting_transfer() const noexcept { return !transfers_.empty(); }
   /// Let work wait behind the messages, or beside them for transfers of data.
   void wait_as_message(Work& work) noexcept;
   void wait_as_transfer(Work& work) noexcept;
@@ -153,6 +169,7 @@ class Endpoint {
   friend class Endpoints;
   /// @returns  pieces of work that found room
   std::size_t retry();
+  std::size_t retry_in_thread();
   /// Its process is gone, nothing refers to it. What still waits or is kept refers to it for ever:
   /// such an endpoint stays until the end.
   [[nodiscard]] bool is_unused() const noexcept {
@@ -213,6 +230,11 @@ class Endpoints {
   /// Offer what waits to the BTLs again; one round, an endpoint without room costs one try.
   /// @returns  pieces of work that found room
   std::size_t retry();
+  /// The same for what needs no connection to be made: puts that BTLs queue, and all that goes
+  /// through shared memory.
+  std::size_t retry_in_thread();
+  /// Of all puts from now on.
+  void set_pace(Pace pace) noexcept { pace_ = pace; }
   /// Called when the first endpoint gets, or the last one loses, work that waits.
   void (*on_work)(bool any) = nullptr;
   /// Smallest copy that a call that leaves MPI leaves to the interrupt thread; set while such a
@@ -226,12 +248,16 @@ class Endpoints {
 
  private:
   friend class Endpoint;
+  std::size_t retry_each(std::size_t (Endpoint::*retry)());
   void list(Endpoint& endpoint) noexcept;
   void remove(Endpoint& endpoint) noexcept;
 
   std::vector<Endpoint*> all_;
   std::vector<Endpoint*> waiting_;
   bool retrying_ = false;
+  Pace pace_ = Pace::whole;
 };
+
+inline Pace Endpoint::pace() const noexcept { return all_.pace_; }
 
 }  // namespace overlap

@@ -141,6 +141,7 @@ bool InterruptThread::start() noexcept {
   pthread_setname_np(thread_, "overlap");
   if (serves_node_ && has_core_to_spare()) widen_binding(thread_);
   state_ = State::running;
+  endpoints_.set_pace(Pace::begin);
   return true;
 }
 
@@ -163,6 +164,8 @@ void InterruptThread::stop() noexcept {
   stopping_.store(true, std::memory_order_release);
   watch_.ring(0);
   pthread_join(thread_, nullptr);
+  const Entry entry;
+  endpoints_.set_pace(Pace::whole);
 }
 
 bool InterruptThread::wanted() const noexcept {
@@ -177,12 +180,14 @@ bool InterruptThread::sleep(Sleep sleep) noexcept {
 
 InterruptThread::Turn InterruptThread::turn() noexcept {
   inside_ = endpoints_.in_interrupt_thread = true;
+  endpoints_.set_pace(Pace::pieces);
   const ProgressDriver::ThreadTurn found = driver_.turn_in_thread(
       polls(),
       [](const opal_process_name_t& name, const void* endpoints) noexcept {
         return static_cast<const Endpoints*>(endpoints)->knows(name);
       },
       &endpoints_);
+  endpoints_.set_pace(Pace::begin);
   inside_ = endpoints_.in_interrupt_thread = false;
   left_connections_ = found.left_connections;
   ++common::counters.interrupt_turns;

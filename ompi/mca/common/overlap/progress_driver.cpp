@@ -33,7 +33,7 @@ ProgressDriver::ThreadTurn ProgressDriver::turn_in_thread(bool btl, KnowsProcess
   const unsigned before = noted_;
   if (btl) events_ += static_cast<unsigned>(thread_btl_());
   const std::size_t left = event_driven_ ? poll_events_of(knows, context) : 0;
-  const int found_room = pollable_ != nullptr ? pollable_() : 0;
+  const int found_room = after_turn_ != nullptr && pollable_ != nullptr ? after_turn_() : 0;
   return {.moved = noted_ != before || found_room != 0, .left_connections = left != 0};
 }
 

@@ -42,6 +42,8 @@ class ProgressDriver {
   }
   /// A call leaves MPI: the turns so far were not one long stay.
   void note_leaving() noexcept { stay_turns_ = 0; }
+  /// What follows the turn of an interrupt thread: the part of the pollable that it may do.
+  void set_after_turn(Pollable after_turn) noexcept { after_turn_ = after_turn; }
   /// Let opal_progress do again what it did before. After the last poll.
   void give_back() noexcept;
 
@@ -117,6 +119,7 @@ class ProgressDriver {
   void (*on_stay_)(void*) = nullptr;
   void* stay_context_ = nullptr;
   unsigned stay_turns_ = 0;
+  Pollable after_turn_ = nullptr;
 };
 
 }  // namespace overlap

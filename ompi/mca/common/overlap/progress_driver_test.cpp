@@ -88,6 +88,28 @@ TEST_CASE("Progress driver: what was taken over is given back, once") {
   CHECK(used_calls == 2);
 }
 
+TEST_CASE("Progress driver: after a turn of an interrupt thread, what waits goes on") {
+  const Host host;
+  opal_event_base_t* const before = std::exchange(opal_sync_event_base, event_base_new());
+  static int after_turns;
+  after_turns = 0;
+  ProgressDriver driver;
+  driver.set_after_turn([]() noexcept { return ++after_turns; });
+  const auto turn = [&driver] {
+    const auto knows_none = [](const opal_process_name_t&, const void*) noexcept { return false; };
+    static_cast<void>(driver.turn_in_thread(false, knows_none, nullptr));
+    return after_turns;
+  };
+  driver.set_pollable([]() noexcept { return 0; }, true);
+  CHECK(turn() == 1);
+  driver.need_events();
+  CHECK(turn() == 2);
+  driver.set_pollable([]() noexcept { return 0; }, false);
+  CHECK(turn() == 2);  // nothing waits
+  driver.give_back();
+  event_base_free(std::exchange(opal_sync_event_base, before));
+}
+
 TEST_CASE("Progress driver: the event loop is given back where it was taken over") {
   const Host host;
   ProgressDriver driver;

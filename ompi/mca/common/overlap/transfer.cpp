@@ -16,6 +16,11 @@ constexpr std::uint64_t piece_max_bytes = std::uint64_t{1} << 30U;
 // A BTL that takes less than this at a time emulates memory access with copies; fragments do that
 // better.
 constexpr std::uint64_t piece_min_bytes = std::uint64_t{1} << 16U;
+// So much of a put delays an answer behind it, where a BTL queues puts: 1 ms at 1 Gbit/s. Less
+// would be more system calls.
+constexpr std::uint64_t paced_bytes = std::uint64_t{1} << 17U;
+// The first piece: what the other side has sent with its grant is answered behind it.
+constexpr std::uint64_t first_paced_bytes = std::uint64_t{1} << 15U;
 // A share of a striped message is at least so long: below, a second rail gains nothing.
 constexpr std::uint64_t stripe_min_bytes = std::uint64_t{1} << 17U;
 constexpr std::uint64_t stripe_alignment_bytes = 4096;
@@ -76,8 +81,9 @@ bool Transfer::add_lane(Rail& rail, std::uint64_t begin, std::uint64_t end) {
   const bool put = job_.direction == Direction::put;
   const mca_btl_base_module_t& btl = rail.btl();
   Lane& lane = lanes_[lane_count_];
-  lane.next = begin;
+  lane.begin = lane.next = begin;
   lane.end = end;
+  lane.in_flight_bytes = 0;
   // The source of a put is only read: it may lie in constant memory.
   if (!lane.memory.pin(
           rail, job_.local + begin, end - begin,
@@ -130,14 +136,15 @@ void Transfer::start(const Job& job) {
     ended(false);
     return;
   }
-  if (job_.endpoint->leaves_copy(job_.bytes)) {
-    ++common::counters.interrupt_copies;
+  // A paced one does not overtake others: they would end late for it.
+  const bool behind = is_paced() && job_.endpoint->has_waiting_transfer();
+  const bool left = job_.endpoint->leaves_copy(job_.bytes);
+  if (left) ++common::counters.interrupt_copies;
+  if (behind || left) {
     state_ = State::waiting;
     posted(false);
-    job_.endpoint->wait_as_transfer(*this);
-    return;
   }
-  if (!post()) job_.endpoint->wait_as_transfer(*this);
+  if (behind || left || !post()) job_.endpoint->wait_as_transfer(*this);
 }
 
 bool Transfer::try_again() { return post(); }
@@ -153,16 +160,47 @@ int Transfer::post_piece(Lane& lane, std::uint64_t bytes) {
                   MCA_BTL_NO_ORDER, on_piece, reinterpret_cast<void*>(bytes), this);
 }
 
+bool Transfer::is_paced() const noexcept {
+  return job_.direction == Direction::put && job_.endpoint->puts_are_messages() &&
+         job_.endpoint->pace() != Pace::whole;
+}
+
+/// How much of a lane may be posted now. @returns  0: nothing before a piece has been sent
+std::uint64_t Transfer::paced_bytes_of(const Lane& lane) const noexcept {
+  const std::uint64_t left_bytes = lane.end - lane.next;
+  if (!is_paced()) return left_bytes;
+  const bool behind = lane.memory.rail()->queued_bytes != 0;
+  if (job_.endpoint->pace() == Pace::pieces ? behind : lane.in_flight_bytes != 0) return 0;
+  // Behind others a first piece would gain nothing.
+  if (lane.next == lane.begin && !behind && left_bytes > paced_bytes) return first_paced_bytes;
+  return job_.endpoint->pace() == Pace::pieces ? paced_bytes : left_bytes;
+}
+
+/// Bytes that are in flight from now on, or no longer.
+void Transfer::count(Lane& lane, std::uint64_t bytes) noexcept {
+  in_flight_bytes_ += bytes;
+  lane.in_flight_bytes += bytes;
+  lane.memory.rail()->queued_bytes += bytes;
+}
+
+void Transfer::uncount(Lane& lane, std::uint64_t bytes) noexcept {
+  in_flight_bytes_ -= bytes;
+  lane.in_flight_bytes -= bytes;
+  lane.memory.rail()->queued_bytes -= bytes;
+}
+
 Transfer::Posted Transfer::post_lane(Lane& lane, std::uint64_t& pass_bytes) {
   const std::uint64_t limit =
       std::min(limit_bytes(*lane.memory.rail(), job_.direction), pass_bytes);
   while (lane.next < lane.end && !failed_) {
     if (pass_bytes == 0) return Posted::pass_over;
-    const std::uint64_t bytes = std::min({limit, lane.end - lane.next, pass_bytes});
-    in_flight_bytes_ += bytes;  // before the call: it may end inside
+    const std::uint64_t now_bytes = paced_bytes_of(lane);
+    if (now_bytes == 0) return Posted::no_room;
+    const std::uint64_t bytes = std::min({limit, now_bytes, lane.end - lane.next, pass_bytes});
+    count(lane, bytes);  // before the call: it may end inside
     const int rc = post_piece(lane, bytes);
     if (rc < 0) {
-      in_flight_bytes_ -= bytes;
+      uncount(lane, bytes);
       return out_of_resources(rc) ? Posted::no_room : Posted::refused;
     }
     lane.next += bytes;
@@ -218,16 +256,13 @@ void Transfer::rail_refused(Rail& rail) {
 }
 
 void Transfer::piece_ended(const mca_btl_base_module_t* btl, std::uint64_t bytes, bool ok) {
-  in_flight_bytes_ -= bytes;
-  if (ok) {
-    moved(bytes);
-  } else {
-    failed_ = true;
-    for (std::size_t i = 0; i < lane_count_; ++i) {
-      Rail& rail = *lanes_[i].memory.rail();
-      if (&rail.btl() == btl) rail_refused(rail);
-    }
+  for (Lane& lane : std::span(lanes_).first(lane_count_)) {
+    if (&lane.memory.rail()->btl() != btl) continue;
+    uncount(lane, bytes);
+    if (!ok) rail_refused(*lane.memory.rail());
   }
+  failed_ = failed_ || !ok;
+  if (ok) moved(bytes);
   settle();
 }
 

@@ -21,6 +21,9 @@ namespace overlap {
 ///                     v  |
 ///                    waiting <--a copy that is left to a later turn-- idle
 ///
+/// Where a put is a message to the BTL it is paced (see Pace), and waits for its piece to be sent
+/// as it waits for room.
+///
 /// Whatever fails makes it end with ended(false) when nothing of it is in flight any more; the
 /// caller then moves all the bytes another way. A rail that has refused for good is not asked again
 /// for that direction; other rails are.
@@ -81,8 +84,10 @@ class Transfer : public Work {
   /// One rail's share: the bytes [next, end) are not posted yet.
   struct Lane {
     Registration memory;
+    std::uint64_t begin = 0;
     std::uint64_t next = 0;
     std::uint64_t end = 0;
+    std::uint64_t in_flight_bytes = 0;
   };
 
   void drop_lanes() noexcept;
@@ -93,6 +98,10 @@ class Transfer : public Work {
   [[nodiscard]] bool plan_stripes();
   bool post();
   [[nodiscard]] Posted post_lane(Lane& lane, std::uint64_t& pass_bytes);
+  [[nodiscard]] bool is_paced() const noexcept;
+  [[nodiscard]] std::uint64_t paced_bytes_of(const Lane& lane) const noexcept;
+  void count(Lane& lane, std::uint64_t bytes) noexcept;
+  void uncount(Lane& lane, std::uint64_t bytes) noexcept;
   [[nodiscard]] int post_piece(Lane& lane, std::uint64_t bytes);
   [[nodiscard]] bool chain_end();
   void rail_refused(Rail& rail);

@@ -182,6 +182,188 @@ TEST_CASE(
   CHECK(transfer.refusing.empty());
 }
 
+namespace {
+
+/// One rail, a socket's, to a process of another host.
+struct OneSocket {
+  FakeBtl btl{"tcp", nullptr};
+  FakeProcess process{{&btl}};
+  Endpoints endpoints;
+  Endpoint endpoint{endpoints, process.proc, process.bml};
+  std::vector<std::byte> memory{std::size_t{1} << 20U};
+
+  void start(Transfer& transfer, std::uint64_t bytes) {
+    transfer.start({.endpoint = &endpoint,
+                    .direction = Direction::put,
+                    .local = memory.data(),
+                    .remote_address = 0x1000,
+                    .remote_key = {},
+                    .came_over = &btl,
+                    .bytes = bytes});
+  }
+  /// The event loop sends what it has; in the interrupt thread's turn, or in an MPI thread's.
+  void turn(bool interrupt_thread) {
+    endpoints.set_pace(interrupt_thread ? Pace::pieces : Pace::begin);
+    for (std::size_t count = btl.in_flight.size(); count > 0; --count) btl.end(OMPI_SUCCESS);
+    if (interrupt_thread) {
+      static_cast<void>(endpoints.retry_in_thread());
+    } else {
+      static_cast<void>(endpoints.retry());
+    }
+    endpoints.set_pace(Pace::begin);
+  }
+};
+
+constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
+constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 17U;
+constexpr std::uint64_t first_bytes = std::uint64_t{1} << 15U;
+
+/// The lengths of what a BTL was asked for from `first` on, which follow each other in memory.
+std::vector<std::uint64_t> lengths_of(const FakeBtl& btl, std::size_t first = 0) {
+  std::vector<std::uint64_t> lengths;
+  std::uint64_t next = 0x1000;
+  for (std::size_t i = first; i < btl.asked.size(); ++i) {
+    CHECK(btl.asked[i].remote_address == next);
+    lengths.push_back(btl.asked[i].bytes);
+    next += btl.asked[i].bytes;
+  }
+  return lengths;
+}
+
+}  // namespace
+
+TEST_CASE("Transfer: the interrupt thread puts into a socket piece by piece, a turn for each") {
+  OneSocket way;
+  NotingTransfer transfer;
+  way.endpoints.set_pace(Pace::pieces);
+  way.start(transfer, mebibyte);
+  std::vector<std::uint64_t> expected(9, piece_bytes);
+  expected.front() = first_bytes;
+  expected.back() = piece_bytes - first_bytes;
+  for (std::size_t sent = 1; sent <= expected.size(); ++sent) {
+    CAPTURE(sent);
+    CHECK(transfer.ends.empty());
+    CHECK(std::ranges::equal(lengths_of(way.btl), std::span(expected).first(sent)));
+    CHECK(way.btl.in_flight.size() == 1);
+    way.turn(true);
+  }
+  CHECK(way.btl.asked.size() == expected.size());
+  CHECK(transfer.ends == std::vector{true});
+  CHECK(transfer.moved_bytes == mebibyte);
+}
+
+TEST_CASE("Transfer: an MPI thread begins with a piece and posts the rest in its next turn") {
+  OneSocket way;
+  NotingTransfer transfer;
+  way.endpoints.set_pace(Pace::begin);
+  SECTION("alone") {
+    way.start(transfer, mebibyte);
+    CHECK(lengths_of(way.btl) == std::vector{first_bytes});
+    way.turn(false);
+    CHECK(lengths_of(way.btl) == std::vector{first_bytes, mebibyte - first_bytes});
+    way.turn(false);
+    CHECK(transfer.ends == std::vector{true});
+  }
+  SECTION("after pieces by the interrupt thread") {
+    way.start(transfer, mebibyte);
+    way.turn(true);
+    way.turn(true);
+    const std::uint64_t left_bytes = mebibyte - first_bytes - 2 * piece_bytes;
+    CHECK(lengths_of(way.btl) == std::vector{first_bytes, piece_bytes, piece_bytes});
+    way.turn(false);
+    CHECK(lengths_of(way.btl) == std::vector{first_bytes, piece_bytes, piece_bytes, left_bytes});
+    way.turn(true);
+    CHECK(transfer.ends == std::vector{true});
+  }
+  SECTION("no more than a piece: as it is") {
+    way.start(transfer, piece_bytes);
+    CHECK_FALSE(way.endpoints.has_work());
+    way.turn(false);
+    CHECK(transfer.ends == std::vector{true});
+  }
+}
+
+TEST_CASE("Transfer: without an interrupt thread a socket gets a put at once") {
+  OneSocket way;
+  NotingTransfer transfer;
+  way.start(transfer, mebibyte);
+  CHECK(lengths_of(way.btl) == std::vector{mebibyte});
+  CHECK_FALSE(way.endpoints.has_work());
+  way.btl.end(OMPI_SUCCESS);
+  CHECK(transfer.ends == std::vector{true});
+}
+
+TEST_CASE("Transfer: paced puts to one process go one behind the other") {
+  OneSocket way;
+  std::array<NotingTransfer, 3> transfers;
+  const bool interrupt_thread = GENERATE(true, false);
+  way.endpoints.set_pace(interrupt_thread ? Pace::pieces : Pace::begin);
+  for (NotingTransfer& each : transfers) way.start(each, 2 * piece_bytes);
+  CHECK(way.btl.asked.size() == 1);
+  std::vector<std::size_t> order;
+  for (int turns = 0; turns < 9; ++turns) {
+    way.turn(interrupt_thread);
+    for (std::size_t i = 0; i < transfers.size(); ++i) {
+      if (!transfers[i].ends.empty() && std::ranges::find(order, i) == order.end())
+        order.push_back(i);
+    }
+  }
+  CHECK(order == std::vector<std::size_t>{0, 1, 2});
+  std::uint64_t bytes = 0;
+  for (const FakeBtl::Piece& piece : way.btl.asked) bytes += piece.bytes;
+  CHECK(bytes == 6 * piece_bytes);
+  for (const NotingTransfer& each : transfers) CHECK(each.ends == std::vector{true});
+}
+
+TEST_CASE("Transfer: a peer that is lost between pieces ends it once, and nothing more is posted") {
+  OneSocket way;
+  NotingTransfer transfer;
+  way.endpoints.set_pace(Pace::pieces);
+  way.start(transfer, mebibyte);
+  SECTION("the piece fails") {
+    way.turn(true);
+    way.btl.end(OMPI_ERR_UNREACH);
+    CHECK(transfer.ends.empty());
+  }
+  SECTION("the next one is refused") {
+    way.btl.answers = {OMPI_ERR_UNREACH};
+    way.btl.end(OMPI_SUCCESS);
+  }
+  const std::size_t asked = way.btl.asked.size();
+  static_cast<void>(way.endpoints.retry_in_thread());
+  CHECK(transfer.ends == std::vector{false});
+  CHECK(transfer.refusing == std::vector<const mca_btl_base_module_t*>{&way.btl});
+  way.turn(true);
+  CHECK(way.btl.asked.size() == asked);
+  CHECK(transfer.ends.size() == 1);
+  CHECK_FALSE(way.endpoint.has_waiting_transfer());
+  CHECK(way.endpoint.memory_rails()[0].queued_bytes == 0);
+}
+
+TEST_CASE("Transfer: the interrupt thread goes on with puts into sockets alone") {
+  FakeBtl polled{"other", poll_nothing};
+  FakeProcess process{{&polled}};
+  Endpoints endpoints;
+  Endpoint endpoint(endpoints, process.proc, process.bml);
+  std::vector<std::byte> memory(mebibyte);
+  NotingTransfer transfer;
+  endpoints.set_pace(Pace::pieces);
+  polled.answers = {OMPI_ERR_OUT_OF_RESOURCE};
+  transfer.start({.endpoint = &endpoint,
+                  .direction = Direction::put,
+                  .local = memory.data(),
+                  .remote_address = 0x1000,
+                  .remote_key = {},
+                  .came_over = &polled,
+                  .bytes = mebibyte});
+  static_cast<void>(endpoints.retry_in_thread());
+  CHECK(polled.asked.empty());
+  CHECK(endpoints.retry() == 1);
+  CHECK(lengths_of(polled) == std::vector{mebibyte});  // and in one piece
+  polled.end(OMPI_SUCCESS);
+  CHECK(transfer.ends == std::vector{true});
+}
+
 TEST_CASE("Endpoint: a BTL counts by what it can do, whatever its name is") {
   const char* const name = GENERATE("vader", "sm", "tcp", "ring", "other");
   CAPTURE(name);

@@ -30,8 +30,19 @@ int retry_waiting() noexcept {
   int taken = 0;
   must_run([&taken] {
     taken = static_cast<int>(pml->endpoints.retry());
-    if (!pml->left.empty() && !pml->interrupts.inside())
-      taken += static_cast<int>(pml->left.handle_all());
+    if (!pml->left.empty()) taken += static_cast<int>(pml->left.handle_all());
+    set_retries();
+    pml->actions.run();
+  });
+  return taken;
+}
+
+/// The part of it that the interrupt thread does: copies, and puts whose last pieces have been
+/// sent.
+int retry_in_thread() noexcept {
+  int taken = 0;
+  must_run([&taken] {
+    taken = static_cast<int>(pml->endpoints.retry_in_thread());
     set_retries();
     pml->actions.run();
   });
@@ -61,6 +72,7 @@ Pml::Pml(const Tunables& values)
       protocol(config_of(values), delivery, process_counters()),
       actions(protocol) {
   endpoints.on_work = [](bool) { set_retries(); };
+  driver.set_after_turn(retry_in_thread);
 }
 
 void set_retries() noexcept {
