@@ -41,9 +41,8 @@ struct Rail {
 /// How much of a put is posted at a time, where the BTL queues puts: what is posted delays the
 /// answers that the other side's transfers wait for.
 enum class Pace : std::uint8_t {
-  whole,  ///< all at once: nobody would post the rest while the application computes
-  begin,  ///< a piece, and the rest when that has been sent
-  pieces  ///< piece by piece, and one for each rail
+  whole,  ///< all at once: an MPI thread may compute next, and pieces cost bandwidth
+  pieces  ///< piece by piece, and one for each rail: the interrupt thread
 };
 
 /// Something that must not end before a message has left this process.
@@ -153,6 +152,9 @@ class Endpoint {
   void wait_as_message(Work& work) noexcept;
   void wait_as_transfer(Work& work) noexcept;
 
+  /// Look for the area of this process now: the interrupt thread, which may be the first to announce
+  /// something, cannot. @thread  MPI thread
+  void look_for_neighbour() noexcept { neighbour_.look(proc_); }
   /// A fragment of this process for that one has been sent, and has been taken out.
   void note_fragment() noexcept;
   void note_fragment_end() noexcept;

@@ -141,7 +141,6 @@ bool InterruptThread::start() noexcept {
   pthread_setname_np(thread_, "overlap");
   if (serves_node_ && has_core_to_spare()) widen_binding(thread_);
   state_ = State::running;
-  endpoints_.set_pace(Pace::begin);
   return true;
 }
 
@@ -164,8 +163,6 @@ void InterruptThread::stop() noexcept {
   stopping_.store(true, std::memory_order_release);
   watch_.ring(0);
   pthread_join(thread_, nullptr);
-  const Entry entry;
-  endpoints_.set_pace(Pace::whole);
 }
 
 bool InterruptThread::wanted() const noexcept {
@@ -187,7 +184,7 @@ InterruptThread::Turn InterruptThread::turn() noexcept {
         return static_cast<const Endpoints*>(endpoints)->knows(name);
       },
       &endpoints_);
-  endpoints_.set_pace(Pace::begin);
+  endpoints_.set_pace(Pace::whole);
   inside_ = endpoints_.in_interrupt_thread = false;
   left_connections_ = found.left_connections;
   ++common::counters.interrupt_turns;

@@ -39,6 +39,7 @@ class InterruptThread {
   /// Messages go over a BTL of shared memory, too: serve them where the parameter
   /// common_overlap_progress says so. @thread  MPI thread, progress lock held
   void serve_node(const mca_btl_base_module_t& btl) noexcept;
+  [[nodiscard]] bool serves_node() const noexcept { return serves_node_; }
   /// A request needs this process to get further, and no longer. @thread  progress lock held
   void add_demand() noexcept {
     fresh_ = true;

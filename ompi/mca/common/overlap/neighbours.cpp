@@ -71,7 +71,7 @@ std::uint32_t Neighbour::coarse_ms() noexcept {
 }
 
 void Neighbour::look(ompi_proc_t& proc) noexcept try {
-  looked_ = true;
+  if (std::exchange(looked_, true)) return;
   const std::vector<std::byte> bytes =
       lookup_published(&common::name_bearer(), proc.super.proc_name);
   node::DescriptorAddress address;

@@ -54,7 +54,7 @@ class Neighbour {
   /// @param may_look  may its area be looked for now? Open MPI's tables are for MPI threads only
   void announce(ompi_proc_t& proc, const node::Envelope& arrival, bool may_look) noexcept {
     if (!area_) [[unlikely]] {
-      if (looked_ || !may_look) return;
+      if (!may_look) return;
       look(proc);
       if (!area_) return;
     }
@@ -63,10 +63,12 @@ class Neighbour {
       wake(decision, arrival);
   }
 
+  /// Look for its area, once. @thread  MPI thread
+  void look(ompi_proc_t& proc) noexcept;
+
  private:
   /// Milliseconds of the clock that helpers use; wraps.
   [[nodiscard]] static std::uint32_t coarse_ms() noexcept;
-  void look(ompi_proc_t& proc) noexcept;
   void wake(node::WakeDecision decision, const node::Envelope& arrival) noexcept;
 
   node::MappedArea area_;

@@ -167,13 +167,10 @@ bool Transfer::is_paced() const noexcept {
 
 /// How much of a lane may be posted now. @returns  0: nothing before a piece has been sent
 std::uint64_t Transfer::paced_bytes_of(const Lane& lane) const noexcept {
+  if (!is_paced()) return lane.end - lane.next;
+  if (lane.memory.rail()->queued_bytes != 0) return 0;
   const std::uint64_t left_bytes = lane.end - lane.next;
-  if (!is_paced()) return left_bytes;
-  const bool behind = lane.memory.rail()->queued_bytes != 0;
-  if (job_.endpoint->pace() == Pace::pieces ? behind : lane.in_flight_bytes != 0) return 0;
-  // Behind others a first piece would gain nothing.
-  if (lane.next == lane.begin && !behind && left_bytes > paced_bytes) return first_paced_bytes;
-  return job_.endpoint->pace() == Pace::pieces ? paced_bytes : left_bytes;
+  return lane.next == lane.begin && left_bytes > paced_bytes ? first_paced_bytes : paced_bytes;
 }
 
 /// Bytes that are in flight from now on, or no longer.

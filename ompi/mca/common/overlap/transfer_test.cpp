@@ -203,14 +203,14 @@ struct OneSocket {
   }
   /// The event loop sends what it has; in the interrupt thread's turn, or in an MPI thread's.
   void turn(bool interrupt_thread) {
-    endpoints.set_pace(interrupt_thread ? Pace::pieces : Pace::begin);
+    endpoints.set_pace(interrupt_thread ? Pace::pieces : Pace::whole);
     for (std::size_t count = btl.in_flight.size(); count > 0; --count) btl.end(OMPI_SUCCESS);
     if (interrupt_thread) {
       static_cast<void>(endpoints.retry_in_thread());
     } else {
       static_cast<void>(endpoints.retry());
     }
-    endpoints.set_pace(Pace::begin);
+    endpoints.set_pace(Pace::whole);
   }
 };
 
@@ -252,38 +252,22 @@ TEST_CASE("Transfer: the interrupt thread puts into a socket piece by piece, a t
   CHECK(transfer.moved_bytes == mebibyte);
 }
 
-TEST_CASE("Transfer: an MPI thread begins with a piece and posts the rest in its next turn") {
+TEST_CASE("Transfer: an MPI thread posts what the interrupt thread has left of a put") {
   OneSocket way;
   NotingTransfer transfer;
-  way.endpoints.set_pace(Pace::begin);
-  SECTION("alone") {
-    way.start(transfer, mebibyte);
-    CHECK(lengths_of(way.btl) == std::vector{first_bytes});
-    way.turn(false);
-    CHECK(lengths_of(way.btl) == std::vector{first_bytes, mebibyte - first_bytes});
-    way.turn(false);
-    CHECK(transfer.ends == std::vector{true});
-  }
-  SECTION("after pieces by the interrupt thread") {
-    way.start(transfer, mebibyte);
-    way.turn(true);
-    way.turn(true);
-    const std::uint64_t left_bytes = mebibyte - first_bytes - 2 * piece_bytes;
-    CHECK(lengths_of(way.btl) == std::vector{first_bytes, piece_bytes, piece_bytes});
-    way.turn(false);
-    CHECK(lengths_of(way.btl) == std::vector{first_bytes, piece_bytes, piece_bytes, left_bytes});
-    way.turn(true);
-    CHECK(transfer.ends == std::vector{true});
-  }
-  SECTION("no more than a piece: as it is") {
-    way.start(transfer, piece_bytes);
-    CHECK_FALSE(way.endpoints.has_work());
-    way.turn(false);
-    CHECK(transfer.ends == std::vector{true});
-  }
+  way.endpoints.set_pace(Pace::pieces);
+  way.start(transfer, mebibyte);
+  way.turn(true);
+  way.turn(true);
+  const std::uint64_t left_bytes = mebibyte - first_bytes - 2 * piece_bytes;
+  CHECK(lengths_of(way.btl) == std::vector{first_bytes, piece_bytes, piece_bytes});
+  way.turn(false);
+  CHECK(lengths_of(way.btl) == std::vector{first_bytes, piece_bytes, piece_bytes, left_bytes});
+  way.turn(true);
+  CHECK(transfer.ends == std::vector{true});
 }
 
-TEST_CASE("Transfer: without an interrupt thread a socket gets a put at once") {
+TEST_CASE("Transfer: from an MPI thread a socket gets a put at once") {
   OneSocket way;
   NotingTransfer transfer;
   way.start(transfer, mebibyte);
@@ -296,8 +280,8 @@ TEST_CASE("Transfer: without an interrupt thread a socket gets a put at once") {
 TEST_CASE("Transfer: paced puts to one process go one behind the other") {
   OneSocket way;
   std::array<NotingTransfer, 3> transfers;
-  const bool interrupt_thread = GENERATE(true, false);
-  way.endpoints.set_pace(interrupt_thread ? Pace::pieces : Pace::begin);
+  const bool interrupt_thread = GENERATE(true, false);  // that goes on with them
+  way.endpoints.set_pace(Pace::pieces);
   for (NotingTransfer& each : transfers) way.start(each, 2 * piece_bytes);
   CHECK(way.btl.asked.size() == 1);
   std::vector<std::size_t> order;

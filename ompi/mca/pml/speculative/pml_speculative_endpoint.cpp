@@ -69,10 +69,11 @@ bool jobs_run_speculative(ompi_proc_t** procs, std::size_t count) {
 
 /// A second thread may poll Open MPI's own BTL for shared memory, under our lock; of others that is
 /// not known.
-void serve_node(const Endpoint& endpoint) noexcept {
+void serve_node(Endpoint& endpoint) noexcept {
   for (const Rail& rail : endpoint.eager_rails()) {
     if (is_shared_memory(rail.btl())) pml->interrupts.serve_node(rail.btl());
   }
+  if (pml->interrupts.serves_node()) endpoint.look_for_neighbour();
 }
 
 Endpoint* connect(ompi_proc_t& proc) {
