@@ -23,6 +23,11 @@ AC_DEFUN([OVERLAP_OPTIONAL], [
     VERBS_LIBS=
     AS_IF([test $overlap_have_verbs = yes], [VERBS_LIBS="-lrdmacm -libverbs"])
     AC_SUBST([VERBS_LIBS])
+    AC_CHECK_HEADER([CLI/CLI.hpp], [overlap_have_cli11=yes], [overlap_have_cli11=no])
+    AC_CHECK_HEADER([nlohmann/json.hpp], [overlap_have_json=yes], [overlap_have_json=no])
+    AS_IF([test $overlap_have_hwloc$overlap_have_cli11$overlap_have_json = yesyesyes],
+          [overlap_have_progressd=yes], [overlap_have_progressd=no])
+    AM_CONDITIONAL([HAVE_PROGRESSD], [test $overlap_have_progressd = yes])
     OVERLAP_LOOK_FOR([ucx], [uct/api/uct.h], [uct], [uct_md_open])
 ])
 
@@ -65,6 +70,8 @@ AC_DEFUN([OVERLAP_SUMMARY], [
     ])
     AS_IF([test $overlap_have_catch = no], [overlap_catch="no: unit tests are left out (Debian: catch2)"], [overlap_catch=$overlap_have_catch])
     AS_IF([test $overlap_have_verbs = no], [overlap_verbs="no: btl/ring has its software device only (Debian: libibverbs-dev librdmacm-dev)"], [overlap_verbs=yes])
+    AS_IF([test $overlap_have_progressd = no],
+          [overlap_progressd="no: helpers cannot be started (Debian: libhwloc-dev libcli11-dev nlohmann-json3-dev)"], [overlap_progressd=yes])
     AC_MSG_NOTICE([
 
   overlap $PACKAGE_VERSION
@@ -77,8 +84,9 @@ AC_DEFUN([OVERLAP_SUMMARY], [
   Sanitizer     $enable_sanitizer
   Catch2        $overlap_catch
   Verbs         $overlap_verbs
+  Helper        $overlap_progressd
 
   For later components (not needed now):
-    hwloc $overlap_have_hwloc, ucx $overlap_have_ucx
+    ucx $overlap_have_ucx
 ])
 ])

@@ -28,7 +28,7 @@ fi
 xargs grep -noHE '[A-Za-z0-9_.*$/-]*[A-Za-z0-9*-][A-Za-z0-9_*-]*\.(cpp|hpp|def|md|py|sh|f90|m4)\b' <"$work/files" >"$work/cited"
 while IFS=: read -r file line name; do
     case $name in
-        *'*'* | *'$'* | .* | _* | /* | catch2/*) continue ;;
+        *'*'* | *'$'* | .* | _* | /* | catch2/* | nlohmann/*) continue ;;
     esac
     case /$name/ in
         */[A-Z]*[A-Z]/*) continue ;;
