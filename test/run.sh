@@ -2,17 +2,17 @@
 # Run every test level and print "N passed, N failed, N skipped" as the last line. Exits 0 only if nothing failed.
 #
 #   OVERLAP_BUILD             folder for the builds (default: _build/test)
-#   OVERLAP_TEST_LEVELS       which levels (default: "unit sanitizers install mpi ring programs vm openmpi5")
+#   OVERLAP_TEST_LEVELS       which levels (default: "unit sanitizers install helper mpi ring programs vm openmpi5")
 #   OVERLAP_TEST_OPENMPI5=1   also build and smoke-test with Open MPI 5.0 in a Debian 13 folder (needs root and debootstrap)
 #
-# mpi, ring, programs, vm and openmpi5 are scripts test/LEVEL/run.sh; they get OVERLAP_BUILD (the build) and OVERLAP_PREFIX (its private
+# helper, mpi, ring, programs, vm and openmpi5 are scripts test/LEVEL/run.sh; they get OVERLAP_BUILD (the build) and OVERLAP_PREFIX (its private
 # installation) and print a line "PASS name", "FAIL name" or "SKIP name: reason" for each test case.
 # SPDX-License-Identifier: BSD-3-Clause
 set -u
 source_folder=$(cd "$(dirname "$0")/.." && pwd)
 cd "$source_folder" || exit 1
 builds=${OVERLAP_BUILD:-$source_folder/_build/test}
-levels=${OVERLAP_TEST_LEVELS:-unit sanitizers install mpi ring programs vm openmpi5}
+levels=${OVERLAP_TEST_LEVELS:-unit sanitizers install helper mpi ring programs vm openmpi5}
 jobs=$(nproc 2>/dev/null || echo 2)
 mkdir -p "$builds" || exit 1
 builds=$(cd "$builds" && pwd)
@@ -169,6 +169,7 @@ say "install into $prefix"
 rm -rf "$prefix"
 step "$builds/install.log" make -C "$build" install || { result "FAIL install"; finish; }
 ! wanted install || run_script install 600
+! wanted helper || run_script helper 300
 ! wanted mpi || run_script mpi 900
 ! wanted ring || run_script ring 900
 ! wanted programs || run_script programs 600
