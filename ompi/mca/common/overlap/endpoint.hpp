@@ -152,7 +152,7 @@ class Endpoint {
   void wait_as_message(Work& work) noexcept;
   void wait_as_transfer(Work& work) noexcept;
 
-  /// Look for the area of this process now: the interrupt thread, which may be the first to announce
+  /// Look for the area of this process now: the interrupt thread, which may be the first to say
   /// something, cannot. @thread  MPI thread
   void look_for_neighbour() noexcept { neighbour_.look(proc_); }
   /// A fragment of this process for that one has been sent, and has been taken out.

@@ -44,7 +44,10 @@ class EventWatch {
   [[nodiscard]] bool is_readable() const noexcept;
 
   /// @returns  whether the bell has rung @thread  interrupt thread, progress lock NOT held
-  [[nodiscard]] bool sleep(Sleep sleep) noexcept;
+  /// @param also  one more descriptor that ends a sleep until an arrival; -1: none
+  [[nodiscard]] bool sleep(Sleep sleep, int also = -1) noexcept;
+  /// Was it readable at the end of the last sleep? @thread  interrupt thread
+  [[nodiscard]] bool also_readable() const noexcept { return also_readable_; }
   /// Did a neighbour end the last sleep? @thread  interrupt thread
   [[nodiscard]] bool woken_by_neighbour() const noexcept { return woken_by_neighbour_; }
   /// Wake the sleeper after that time, or keep it from its next sleep; the last call counts.
@@ -67,6 +70,7 @@ class EventWatch {
   bool is_due_ = false;
   node::Bell* neighbours_ = nullptr;
   bool woken_by_neighbour_ = false;
+  bool also_readable_ = false;
 };
 
 }  // namespace overlap

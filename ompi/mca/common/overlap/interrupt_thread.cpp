@@ -139,20 +139,24 @@ bool InterruptThread::start() noexcept {
     return false;
   }
   pthread_setname_np(thread_, "overlap");
-  if (serves_node_ && has_core_to_spare()) widen_binding(thread_);
+  if (node_.has_bell() && has_core_to_spare()) widen_binding(thread_);
   state_ = State::running;
   return true;
 }
 
 /// @returns  0, or errno
 int InterruptThread::make_thread() noexcept {
-  if (serves_node_ && !node_.open_bell()) return errno;
+  // Also where only sockets are served so far: the thread could not be told later. Without a bell
+  // nobody wakes it for messages through shared memory.
+  if (why_not_on_node(node_) == nullptr) static_cast<void>(node_.open_bell());
   if (!watch_.open(&node_.bell())) return errno;
   return pthread_create(
       &thread_, nullptr,
       [](void* self) -> void* {
         ask_for_short_slice();
-        static_cast<InterruptThread*>(self)->interruption_.run();
+        auto& thread = *static_cast<InterruptThread*>(self);
+        thread.helper_.begin(thread.node_);
+        thread.interruption_.run();
         return nullptr;
       },
       this);
@@ -170,8 +174,11 @@ bool InterruptThread::wanted() const noexcept {
 }
 
 bool InterruptThread::sleep(Sleep sleep) noexcept {
-  const bool rung = watch_.sleep(sleep);
+  if (sleep.until == Sleep::Until::arrival) helper_.note_armed();
+  const bool rung = watch_.sleep(sleep, helper_.descriptor());
   woken_by_neighbour_ = watch_.woken_by_neighbour();
+  // What was left for a helper that has gone is found by the look that follows.
+  if (watch_.also_readable()) static_cast<void>(helper_.has_gone(node_));
   return rung;
 }
 

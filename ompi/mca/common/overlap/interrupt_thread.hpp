@@ -7,6 +7,7 @@
 #include "ompi/mca/common/overlap/endpoint.hpp"
 #include "ompi/mca/common/overlap/entry.hpp"
 #include "ompi/mca/common/overlap/event_watch.hpp"
+#include "ompi/mca/common/overlap/helper.hpp"
 #include "ompi/mca/common/overlap/interruption.hpp"
 #include "ompi/mca/common/overlap/neighbours.hpp"
 #include "ompi/mca/common/overlap/progress_driver.hpp"
@@ -23,8 +24,8 @@ namespace overlap {
 /// and completes no request: what has ended waits in the completion queue for an MPI thread.
 ///
 /// Ownership
-///   all but watch_   progress lock
-///   watch_           the thread; its bell: anybody
+///   all but watch_, helper_   progress lock
+///   watch_, helper_  the thread; the watch's bell: anybody
 ///   node_'s doze     see Interruption
 class InterruptThread {
  public:
@@ -120,6 +121,7 @@ class InterruptThread {
   Endpoints& endpoints_;
   NodeArea& node_;
   EventWatch watch_;
+  Helper helper_;
   Interruption<InterruptThread> interruption_{*this};
   pthread_t thread_{};
   State state_ = State::none;

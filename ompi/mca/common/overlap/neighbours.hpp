@@ -33,6 +33,9 @@ class NodeArea {
     return waker_->wake(target.kernel_rank) == KernelWake::Woken::done;
   }
   [[nodiscard]] node::Bell& bell() noexcept { return bell_; }
+  [[nodiscard]] const node::Bell& bell() const noexcept { return bell_; }
+  [[nodiscard]] bool has_bell() const noexcept { return bell_.descriptors()[0] >= 0; }
+  [[nodiscard]] const node::MappedArea& file() const noexcept { return area_; }
 
  private:
   node::MappedArea area_;
