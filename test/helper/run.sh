@@ -186,6 +186,19 @@ idle_exit() {
 }
 try "it ends with its last client" idle_exit
 
+# By the first process that needs it; several at once start one.
+started() {
+    for i in 1 2 3; do
+        "$fake" start "$progressd" "$name" >"$work/start.$i" &
+        clients="$clients $!"
+    done
+    for i in 1 2 3; do eventually grep -q runs "$work/start.$i" || return 1; done
+    process=$(field process)
+    helper --status | grep -q 'ends with its last client' || return 1
+    receiver 1 && kill "$pid" && eventually not_running "$process"
+}
+try "a client starts it" started
+
 terminated() {
     "$progressd" --name "$name" --share-core --foreground &
     process=$!

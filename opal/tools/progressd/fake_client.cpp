@@ -5,6 +5,7 @@
 //   fake_client garbage HELPER MS     nonsense in messages and in areas
 //   fake_client flood HELPER COUNT    connections that say nothing, for a second
 //   fake_client measure HELPER COUNT  what a wake costs its sender, and how long it takes
+//   fake_client start PROGRAM HELPER  start a helper as a process does that needs one
 //   fake_client squat USER HELPER     take the name of another user's helper, for ten seconds
 //
 // HELPER is the helper's --name.
@@ -27,6 +28,7 @@
 
 #include "opal/mca/common/overlap/node/bell.hpp"
 #include "opal/mca/common/overlap/node/helper_client.hpp"
+#include "opal/mca/common/overlap/node/helper_start.hpp"
 #include "opal/mca/common/overlap/node/wake.hpp"
 
 namespace {
@@ -256,6 +258,12 @@ int squat(uid_t user, const std::string& which) {
   return 0;
 }
 
+int start(const std::string& program, const std::string& which) {
+  const HelperStart started = start_helper(program, which);
+  say(started == HelperStart::runs ? "runs" : "failed");
+  return 0;
+}
+
 int run(const std::vector<std::string>& words) {
   const std::string command = words.empty() ? "" : words[0];
   if (command == "receive" && words.size() == 2) return receive(words[1]);
@@ -265,6 +273,7 @@ int run(const std::vector<std::string>& words) {
   if (command == "flood" && words.size() == 3) return flood(words[1], std::atoi(words[2].c_str()));
   if (command == "measure" && words.size() == 3)
     return measure(words[1], std::atoi(words[2].c_str()));
+  if (command == "start" && words.size() == 3) return start(words[1], words[2]);
   if (command == "squat" && words.size() == 3)
     return squat(static_cast<uid_t>(std::atoi(words[1].c_str())), words[2]);
   std::fputs("usage: see the head of fake_client.cpp\n", stderr);

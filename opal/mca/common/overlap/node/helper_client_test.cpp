@@ -12,6 +12,7 @@
 #include <new>
 
 #include "opal/mca/common/overlap/node/bell.hpp"
+#include "opal/mca/common/overlap/node/helper_start.hpp"
 #include "test/support/catch.hpp"
 
 namespace {
@@ -175,4 +176,10 @@ TEST_CASE("only one helper has a name, and it goes with its process", "[helper]"
   }
   CHECK(listen_at(name));
   CHECK(helper_socket_name(1) != helper_socket_name(2));
+}
+
+TEST_CASE("a program that is no helper is not started", "[helper]") {
+  CHECK(start_helper("/nowhere/ompi-progressd") == HelperStart::failed);
+  CHECK(start_helper("/bin/false") == HelperStart::failed);
+  CHECK(start_helper("/bin/true") == HelperStart::runs);
 }
