@@ -2,12 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ompi/mca/common/overlap/helper.hpp"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-
 #include "ompi/mca/common/overlap/settings.hpp"
+#include "opal/mca/common/overlap/message.hpp"
+#include "opal/mca/common/overlap/node/helper_start.hpp"
 
 namespace overlap {
 namespace {
@@ -17,50 +14,32 @@ using common::helper_choice;
 
 constexpr int answer_max_ms = 20;
 
-/// Start a helper that ends with its last client. One that finds another running ends at once.
-/// @returns  whether the program was found
-bool start_helper() noexcept {
-  posix_spawnattr_t attributes;
-  if (posix_spawnattr_init(&attributes) != 0) return false;
-  // The interrupt thread has all signals blocked.
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  // The launcher waits for the end of these.
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
-  char name[] = "ompi-progressd";
-  char option[] = "--exit-when-idle";
-  char* arguments[] = {name, option, nullptr};
-  pid_t pid = -1;
-  const bool started = posix_spawnp(&pid, name, &files, &attributes, arguments, environ) == 0;
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
-  // It detaches: this is its first process only.
-  if (started) waitpid(pid, nullptr, 0);
-  return started;
-}
-
 }  // namespace
 
-void Helper::begin(const NodeArea& node) noexcept {
+void Helper::begin(const NodeArea& node) noexcept try {
   if (common::tunables.helper == helper_choice::off || !node.has_bell()) return;
   const auto ask = [this, &node] {
     client_.ask({.job = OPAL_PROC_MY_NAME.jobid, .local_rank = static_cast<int>(local_rank())},
                 node.file(), node.bell().ringing());
     return client_.await_answer(answer_max_ms);
   };
-  State state = ask();
-  if (state != State::absent || common::tunables.helper != helper_choice::start) return;
-  if (!start_helper()) return;
-  for (int tries = 0; state == State::absent && tries < 10; ++tries) {
-    const timespec nap{0, answer_max_ms * 1000000L};
-    nanosleep(&nap, nullptr);
-    state = ask();
-  }
+  if (ask() != State::absent || common::tunables.helper != helper_choice::start) return;
+  if (node::start_helper("ompi-progressd") != node::HelperStart::failed)
+    ask();
+  else
+    not_started_.store(true, std::memory_order_relaxed);
+} catch (const std::bad_alloc&) {
+  return;  // without it neighbours wake this process
+}
+
+void Helper::report_failure_slow() noexcept try {
+  not_started_.store(false, std::memory_order_relaxed);
+  show_message(
+      "common_overlap_helper is start, but ompi-progressd cannot be started: it must be in PATH on "
+      "each "
+      "node. Senders wake their receivers themselves.");
+} catch (const std::bad_alloc&) {
+  return;  // nothing depends on the message
 }
 
 bool Helper::has_gone(const NodeArea& node) noexcept {

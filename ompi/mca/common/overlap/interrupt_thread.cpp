@@ -112,6 +112,7 @@ std::uint32_t InterruptThread::must_ring_slow() noexcept {
   if (!common::progress_is_on()) return no_ring;
   if (state_ != State::running && !start()) return no_ring;
   driver_.note_leaving();
+  helper_.report_failure();
   if (!interruption_.must_ring(std::exchange(fresh_, false))) return no_ring;
   ++common::counters.interrupt_rings;
   // A copy takes tens of microseconds: as long as the delay for what takes a network milliseconds.

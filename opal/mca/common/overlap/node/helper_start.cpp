@@ -48,7 +48,7 @@ HelperStart start_helper(const std::string& program, const std::string& which) {
   const char* const arguments[] = {"ompi-progressd", "--exit-when-idle",
                                    which.empty() ? nullptr : "--name", which.c_str(), nullptr};
   pid_t child = 0;
-  if (posix_spawn(&child, program.c_str(), &surroundings.files, &surroundings.attributes,
+  if (posix_spawnp(&child, program.c_str(), &surroundings.files, &surroundings.attributes,
                   const_cast<char* const*>(arguments), environ) != 0)
     return HelperStart::failed;
   int status = 0;

@@ -17,7 +17,7 @@ enum class HelperStart : std::uint8_t {
 /// listens, after some ten milliseconds. It inherits no descriptor and no blocked signal of this
 /// process, and ends one second after its last client.
 ///
-/// @param program  full path of ompi-progressd
+/// @param program  ompi-progressd, by its path or to be found in PATH
 /// @param which  see helper_socket_name()
 /// @thread  any; starts a process, as posix_spawn does
 [[nodiscard]] HelperStart start_helper(const std::string& program, const std::string& which = {});
