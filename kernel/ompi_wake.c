@@ -206,7 +206,7 @@ static long join_from_user(struct ompi_wake_file *file, kuid_t user,
 		return -EPROTO;
 	if (join.bytes != sizeof(join) || bytes != sizeof(join))
 		return -EINVAL;
-	if (copy_from_user(&join.job, argument + head, sizeof(join) - head))
+	if (copy_from_user((void *)&join + head, argument + head, sizeof(join) - head))
 		return -EFAULT;
 	if (join.flags & ~OMPI_WAKE_OBSERVER)
 		return -EINVAL;
