@@ -69,6 +69,27 @@ void stress(int rounds) {
   std::printf("%llu wakes\n", static_cast<unsigned long long>(total));
 }
 
+/// One rank is woken without pause and reads without pause: each read takes the whole count.
+void hammer(int rounds) {
+  const File file = joined(1, 0);
+  file.set_nonblocking(true);
+  const std::vector<std::uint32_t> batch(64, 0);
+  auto* ended = shared_memory<std::atomic<bool>>();
+  const Child waker = in_child([&] {
+    for (int i = 0; i < rounds; ++i) expect(file.try_wake(batch) == 0, "wake");
+    *ended = true;
+  });
+  std::uint64_t sum = 0;
+  for (bool last = false; !last;) {
+    last = *ended;
+    const std::int64_t wakes = file.try_read();
+    expect(wakes > 0 || wakes == -EAGAIN, "read");
+    if (wakes > 0) sum += static_cast<std::uint64_t>(wakes);
+  }
+  waker.expect_done();
+  expect(sum == batch.size() * static_cast<std::uint64_t>(rounds), "wakes were lost or made up");
+}
+
 /// A token goes round: a wake that is lost ends it. Half of the ranks sleep in epoll.
 void ring(int turns) {
   constexpr std::uint32_t ranks = 8;
@@ -366,9 +387,9 @@ void latency(int rounds) {
 }  // namespace
 
 const std::vector<Scenario> loads{
-    {"stress", stress, 2000},    {"ring", ring, 300}, {"shared", shared_file, 1000},
-    {"churn", churn, 3},         {"fuzz", fuzz, 6},   {"hold", [](int) { hold(); }},
-    {"latency", latency, 10000},
+    {"stress", stress, 2000},      {"hammer", hammer, 10000},   {"ring", ring, 300},
+    {"shared", shared_file, 1000}, {"churn", churn, 3},         {"fuzz", fuzz, 6},
+    {"hold", [](int) { hold(); }}, {"latency", latency, 10000},
 };
 
 }  // namespace wake_check

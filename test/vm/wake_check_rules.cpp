@@ -66,6 +66,7 @@ void spaces_are_apart() {
 }
 
 void ranks_are_taken_once() {
+  const File staying = observing(1);  // the job goes on while its ranks come and go
   File file = joined(1, 5);
   expect(file.try_join(1, 6) == -EBUSY, "a second join");
   expect(File().try_join(1, 5) == -EEXIST, "a rank that is taken");

@@ -22,7 +22,7 @@ chmod "$(sed -n 's/^SUBSYSTEM.*MODE="\(0[0-7]*\)".*/\1/p' "$VM_SOURCE/../../kern
 for scenario in one early nonblocking poll signals inherited killed fdinfo class spaces taken arguments pointers limits; do
     run "ompi_wake: $scenario" 60 $check $scenario
 done
-for scenario in stress ring shared churn fuzz; do run "ompi_wake: $scenario" 120 $check $scenario; done
+for scenario in stress hammer ring shared churn fuzz; do run "ompi_wake: $scenario" 120 $check $scenario; done
 clean "ompi_wake: the kernel's log after the load"
 
 # Unloading: refused while a process sleeps, whatever goes on beside it; else at once, and nothing is left.
