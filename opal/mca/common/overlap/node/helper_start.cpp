@@ -49,7 +49,7 @@ HelperStart start_helper(const std::string& program, const std::string& which) {
                                    which.empty() ? nullptr : "--name", which.c_str(), nullptr};
   pid_t child = 0;
   if (posix_spawnp(&child, program.c_str(), &surroundings.files, &surroundings.attributes,
-                  const_cast<char* const*>(arguments), environ) != 0)
+                   const_cast<char* const*>(arguments), environ) != 0)
     return HelperStart::failed;
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
