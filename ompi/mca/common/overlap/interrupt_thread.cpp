@@ -115,9 +115,10 @@ std::uint32_t InterruptThread::must_ring_slow() noexcept {
   helper_.report_failure();
   if (!interruption_.must_ring(std::exchange(fresh_, false))) return no_ring;
   ++common::counters.interrupt_rings;
-  // A copy takes tens of microseconds: as long as the delay for what takes a network milliseconds.
-  constexpr std::uint32_t copy_hurry = 8;
-  return interruption_.ring_delay_ns() / (has_work() ? copy_hurry : 1);
+  // A copy takes no longer than the delay for what takes a network milliseconds. Less than 10 us
+  // would fire before the call has returned.
+  constexpr std::uint32_t copies_hurry = 3;
+  return interruption_.ring_delay_ns() / (polls() ? copies_hurry : 1);
 }
 
 bool InterruptThread::start() noexcept {

@@ -51,13 +51,16 @@ struct Sleep {
 ///
 /// A call rings with a delay, which this learns: a program that waits at once would only be
 /// disturbed, one that computes is served from nap_min_ns on. A first look after a ring that comes
-/// in vain doubles it, one that finds the application outside MPI makes it short again.
+/// in vain doubles it, one that finds the application outside MPI makes it short again. A delay
+/// longer than the computation would come in vain for ever: every probe_interval-th is short.
 class InterruptLoop {
  public:
   static constexpr std::uint32_t nap_min_ns = 50'000;
   static constexpr std::uint32_t nap_max_ns = 2'000'000;
   /// A descriptor that nobody reads looks like one of which a large message is read piece by piece.
   static constexpr std::uint32_t stalls_max = 4096;
+  /// Odd: programs alternate.
+  static constexpr std::uint32_t probe_interval = 15;
 
   /// @returns  how to sleep after this look
   [[nodiscard]] Sleep next(Look look) noexcept {
@@ -80,16 +83,25 @@ class InterruptLoop {
   /// A call has rung: it had new work and has left MPI ring_delay_ns() ago.
   void rung() noexcept {
     rest();
-    next_nap_ns_ = ring_delay_ns_;
+    next_nap_ns_ = ring_delay_ns();
     first_after_ring_ = true;
   }
   /// How long after a call the thread is to wake.
-  [[nodiscard]] std::uint32_t ring_delay_ns() const noexcept { return ring_delay_ns_; }
+  [[nodiscard]] std::uint32_t ring_delay_ns() const noexcept {
+    return probes_ ? nap_min_ns : learnt_delay_ns_;
+  }
 
  private:
   void learn(Look look) noexcept {
     const bool in_vain = look == Look::refused || look == Look::unneeded;
-    ring_delay_ns_ = in_vain ? std::min(ring_delay_ns_ * 2, nap_max_ns) : nap_min_ns;
+    const bool probed = std::exchange(probes_, false);
+    if (!in_vain) {
+      learnt_delay_ns_ = nap_min_ns;
+      in_vain_ = 0;
+      return;
+    }
+    if (!probed) learnt_delay_ns_ = std::min(learnt_delay_ns_ * 2, nap_max_ns);
+    probes_ = ++in_vain_ % probe_interval == 0;
   }
   void rest() noexcept {
     next_nap_ns_ = nap_min_ns;
@@ -102,7 +114,9 @@ class InterruptLoop {
   }
 
   std::uint32_t next_nap_ns_ = nap_min_ns;
-  std::uint32_t ring_delay_ns_ = nap_min_ns;
+  std::uint32_t learnt_delay_ns_ = nap_min_ns;
+  std::uint32_t in_vain_ = 0;  ///< rings in a row
+  bool probes_ = false;        ///< the next ring is short
   std::uint32_t stalls_ = 0;
   bool first_after_ring_ = false;
 };
