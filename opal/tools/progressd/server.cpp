@@ -37,16 +37,6 @@ std::uint64_t process_us() noexcept {
          static_cast<std::uint64_t>(used.tv_nsec) / 1000U;
 }
 
-const char* word_of(node::HelperState state) {
-  switch (state) {
-    case node::HelperState::spinning: return "spinning";
-    case node::HelperState::napping: return "napping";
-    case node::HelperState::sleeping: return "sleeping";
-    case node::HelperState::off: return "off";
-  }
-  return "unknown";
-}
-
 /// As an area has it, which may be anything.
 const char* word_of(node::Doze doze) {
   switch (doze) {
@@ -69,18 +59,6 @@ Descriptor file_of(const std::string& text) {
   return file;
 }
 
-Processors all_of(const std::vector<Core>& cores) {
-  Processors all;
-  for (const Core& core : cores) all.insert(core.processors.begin(), core.processors.end());
-  return all;
-}
-
-Patience patience_of(const Options& options) {
-  Patience patience;
-  patience.spin_ns = std::uint64_t{options.spin_ms} * 1'000'000U;
-  return patience;
-}
-
 }  // namespace
 
 Server::Server(Descriptor listening, Descriptor signals, const Options& options,
@@ -88,16 +66,11 @@ Server::Server(Descriptor listening, Descriptor signals, const Options& options,
                const ServerLimits& limits)
     : listening_(std::move(listening)),
       signals_(std::move(signals)),
-      options_(options),
-      cores_(std::move(cores)),
-      log_(std::move(log)),
+      exit_when_idle_(options.exit_when_idle),
       limits_(limits),
+      crew_(std::make_unique<Crew>(options, std::move(cores), std::move(log))),
       idle_since_ms_(now_ms()),
-      idle_limit_ms_(limits.first_client_ms) {
-  for (std::size_t i = 0; i < options.placement.helpers; ++i)
-    watchers_.push_back(std::make_unique<Watcher>(patience_of(options), cores_));
-  seats_.resize(watchers_.size());
-}
+      idle_limit_ms_(limits.first_client_ms) {}
 
 void Server::run() {
   settle();
@@ -116,11 +89,11 @@ void Server::run() {
     drop_silent();
     std::erase_if(connections_, [](const Connection& each) { return !each.socket; });
     if (set[1].revents != 0) accept_all();
-    const bool idle = options_.exit_when_idle && client_count() == 0;
+    const bool idle = exit_when_idle_ && client_count() == 0;
     if (idle && now_ms() - idle_since_ms_ >= idle_limit_ms_) break;
   }
   // Nobody is watched any more before anybody hears that this is the end.
-  watchers_.clear();
+  crew_.reset();
   connections_.clear();
 }
 
@@ -134,7 +107,7 @@ int Server::timeout_ms() const {
   for (const Connection& each : connections_) {
     if (each.client == nullptr) until(each.since_ms + limits_.hello_ms);
   }
-  if (options_.exit_when_idle && client_count() == 0) until(idle_since_ms_ + idle_limit_ms_);
+  if (exit_when_idle_ && client_count() == 0) until(idle_since_ms_ + idle_limit_ms_);
   return next == UINT64_MAX ? -1 : static_cast<int>(next) + 1;
 }
 
@@ -179,7 +152,7 @@ Server::Keep Server::handle(Connection& connection, const HelperRequest& request
     return refuse(connection.socket, Refusal::other_version);
   if (is_client) {
     if (request.ask != HelperAsk::nudge) return refuse(connection.socket, Refusal::malformed);
-    watchers_[connection.client->watcher]->nudge();
+    (*crew_)[connection.client->watcher].nudge();
     return Keep::yes;
   }
   HelperAnswer answer;
@@ -194,13 +167,14 @@ Server::Keep Server::handle(Connection& connection, const HelperRequest& request
     }
     case HelperAsk::on:
     case HelperAsk::off: {
-      on_ = request.ask == HelperAsk::on;
+      crew_->switch_on(request.ask == HelperAsk::on);
       settle();
       static_cast<void>(node::send_message(connection.socket, answer));
       return Keep::no;
     }
     case HelperAsk::stop: {
       ending_ = true;
+      crew_->switch_on(false);
       settle();
       // No other helper may find the name taken once this one has been told to have ended.
       listening_ = Descriptor();
@@ -222,11 +196,11 @@ Server::Keep Server::welcome(Connection& connection, const HelperRequest& reques
   client->binding = {.process = connection.peer.process,
                      .processors = binding_of(connection.peer.process)};
   // Of processes in another container nothing is known: they may be anywhere.
-  if (client->binding.processors.empty()) client->binding.processors = all_of(cores_);
+  if (client->binding.processors.empty()) client->binding.processors = crew_->everywhere();
   connection.client = client;
   settle();
   client->watcher = least_busy(*client);
-  Watcher& watcher = *watchers_[client->watcher];
+  Watcher& watcher = (*crew_)[client->watcher];
   watcher.add(client);
   HelperAnswer answer;
   answer.reply = HelperReply::welcome;
@@ -234,17 +208,12 @@ Server::Keep Server::welcome(Connection& connection, const HelperRequest& reques
   return sent == node::Delivery::done ? Keep::yes : Keep::no;
 }
 
-/// Of the watchers that work, the one with the fewest other clients.
 std::size_t Server::least_busy(const Client& other) const {
-  std::vector<std::size_t> clients(watchers_.size(), 0);
+  std::vector<std::size_t> clients(crew_->size(), 0);
   for (const Connection& each : connections_) {
     if (each.client != nullptr && each.client.get() != &other) ++clients[each.client->watcher];
   }
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < watchers_.size(); ++i) {
-    if (seats_[i] && clients[i] < clients[best]) best = i;
-  }
-  return best;
+  return crew_->least_busy(clients);
 }
 
 Server::Keep Server::refuse(const Descriptor& socket, Refusal why) const {
@@ -258,7 +227,7 @@ void Server::drop(Connection& connection) {
   connection.socket = Descriptor();
   if (connection.client == nullptr) return;
   const std::shared_ptr<Client> client = std::exchange(connection.client, nullptr);
-  watchers_[client->watcher]->remove(client);
+  (*crew_)[client->watcher].remove(client);
   futile_of_gone_ += client->area->wakes_futile.load(std::memory_order_relaxed);
   idle_since_ms_ = now_ms();
   idle_limit_ms_ = limits_.idle_ms;
@@ -279,47 +248,24 @@ std::size_t Server::client_count() const {
                     [](const Connection& each) { return each.client != nullptr; }));
 }
 
-/// Let the watchers sit where they should, as things are now.
 void Server::settle() {
   std::vector<Binding> bindings;
   for (const Connection& each : connections_) {
     if (each.client != nullptr) bindings.push_back(each.client->binding);
   }
-  const Placement placement = place(cores_, bindings, options_.placement);
-  if (placement.refusal != why_off_) {
-    why_off_ = placement.refusal;
-    log_(why_off_.empty() ? "works again" : "rests: " + why_off_);
-  }
-  for (std::size_t i = 0; i < watchers_.size(); ++i) {
-    std::optional<Processors> seat;
-    if (on_ && !ending_ && i < placement.helpers.size()) seat = placement.helpers[i];
-    if (seat != seats_[i]) watchers_[i]->move(seat);
-    seats_[i] = std::move(seat);
-  }
+  crew_->settle(bindings);
 }
 
 Status Server::status() {
   Status status;
   status.version = OVERLAP_VERSION;
   status.process = getpid();
-  status.on = on_;
-  status.why_off = on_ ? why_off_ : "";
-  status.exit_when_idle = options_.exit_when_idle;
+  status.on = crew_->is_on();
+  status.why_off = crew_->is_on() ? crew_->why_off() : "";
+  status.exit_when_idle = exit_when_idle_;
   status.processor_us = process_us();
   status.wakes_futile = futile_of_gone_;
-  for (std::size_t i = 0; i < watchers_.size(); ++i) {
-    Watcher& each = *watchers_[i];
-    const Tally& tally = each.tally();
-    status.helpers.push_back({.processors = seats_[i] ? text_of(*seats_[i]) : "",
-                              .state = word_of(each.state()),
-                              .clients = 0,
-                              .wakes = tally.wakes,
-                              .polled = tally.polled,
-                              .obsolete = tally.obsolete,
-                              .unwanted = tally.unwanted,
-                              .sleeps = tally.sleeps,
-                              .processor_us = each.processor_ns() / 1000U});
-  }
+  for (std::size_t i = 0; i < crew_->size(); ++i) status.helpers.push_back(crew_->status(i));
   for (const Connection& connection : connections_) {
     if (connection.client == nullptr) continue;
     const Client& each = *connection.client;

@@ -10,9 +10,9 @@
 
 #include "opal/mca/common/overlap/node/helper_socket.hpp"
 #include "opal/tools/progressd/client.hpp"
+#include "opal/tools/progressd/crew.hpp"
 #include "opal/tools/progressd/options.hpp"
 #include "opal/tools/progressd/status.hpp"
-#include "opal/tools/progressd/watcher.hpp"
 
 namespace overlap::progressd {
 
@@ -62,20 +62,15 @@ class Server {
 
   Descriptor listening_;
   Descriptor signals_;
-  Options options_;
-  std::vector<Core> cores_;
-  std::function<void(const std::string&)> log_;
+  bool exit_when_idle_;
   ServerLimits limits_;
-  std::vector<std::unique_ptr<Watcher>> watchers_;
-  std::vector<std::optional<Processors>> seats_;  ///< of the watchers; nullopt: resting
+  std::unique_ptr<Crew> crew_;
   std::vector<Connection> connections_;
-  std::string why_off_;
-  bool on_ = true;
   bool ending_ = false;
   bool accepting_ = true;  ///< false: no descriptors are left
   std::uint64_t idle_since_ms_;
   std::uint64_t idle_limit_ms_;
-  std::uint64_t futile_of_gone_ = 0;
+  std::uint64_t futile_of_gone_ = 0;  ///< futile wakes of clients that have left
 };
 
 }  // namespace overlap::progressd
