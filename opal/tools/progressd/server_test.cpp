@@ -365,6 +365,25 @@ TEST_CASE("a flood of connections leaves a helper's clients alone", "[helper]") 
   CHECK(eventually([&] { return next.ask(running) == State::served; }));
 }
 
+TEST_CASE("a bell that is full and would block stops nobody", "[helper]") {
+  Running running;
+  Waiting client;
+  REQUIRE(client.ask(running) == State::served);
+  // The client's own end, which it has handed over: writes to it block from now on.
+  const int ringing = client.bell.ringing().get();
+  REQUIRE(fcntl(ringing, F_SETFL, fcntl(ringing, F_GETFL) | O_NONBLOCK) == 0);
+  const std::vector<char> rings(4096);
+  while (write(ringing, rings.data(), rings.size()) > 0) {}
+  while (write(ringing, rings.data(), 1) > 0) {}
+  REQUIRE(fcntl(ringing, F_SETFL, fcntl(ringing, F_GETFL) & ~O_NONBLOCK) == 0);
+  client.arm();
+  REQUIRE(eventually([&] { return client.is_watched(); }));
+  REQUIRE(node::try_leave(*client.area.get(), awaited));
+  REQUIRE(eventually([&] { return client.area->doze == Doze::awake; }));
+  Waiting next;
+  CHECK(next.ask(running) == State::served);
+}
+
 TEST_CASE("garbage in messages and areas harms nobody else", "[helper][fuzz]") {
   Running running;
   Waiting good;
