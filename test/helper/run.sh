@@ -248,7 +248,8 @@ if [ "$(id -u)" = 0 ] && id nobody >/dev/null 2>&1 && command -v setpriv >/dev/n
     }
     try "two users have two helpers" users
     squat() {
-        as_nobody "$fake" squat 0 "$name" >"$work/squatter" &
+        # Not through the function: its process is the one to end.
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$fake" squat 0 "$name" >"$work/squatter" &
         clients="$clients $!"
         eventually grep -q taken "$work/squatter" || return 1
         helper 2>"$work/said"
@@ -268,7 +269,7 @@ left() {
     eventually no_helper || return 1
     after=$(ls /dev/shm /tmp 2>/dev/null | grep -i progressd)
     [ "$before" = "$after" ] || { echo "left: $after"; return 1; }
-    ! ps -ef | grep -v grep | grep -- "--name $name"
+    ! ps -ef | grep -v grep | grep -e "--name $name" -e "$work/"
 }
 try "nothing is left behind" left
 exit $failed
