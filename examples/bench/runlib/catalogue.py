@@ -13,6 +13,7 @@ VARIANTS = {
     "no_adaptation": "--mca pml speculative --mca pml_speculative_adaptation 0",
     "no_speculation": "--mca pml speculative --mca pml_speculative_speculation 0",
     "speculative_off": "--mca pml speculative --mca common_overlap_progress off",
+    "speculative_on": "--mca pml speculative --mca common_overlap_progress on",  # through shared memory on a full node, too
     "ucx": "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any",
     # on btl/ring: its rings, its send/receive channel alone, its rings with every message copied
     "ring": "--mca pml speculative",
