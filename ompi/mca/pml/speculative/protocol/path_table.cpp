@@ -92,6 +92,9 @@ void add_large(const PathFacts& facts, std::vector<PathRow>& rows) {
                     put ? facts.memory_btl : facts.eager_btl,
                     "the receive was posted first, with source and tag; " + how});
   }
+  const std::string reads = facts.interrupts
+                                ? "the receiver reads while both compute (common_overlap_progress)"
+                                : "the receiver reads when it calls MPI";
   const bool memory = facts.can_get || facts.can_put;
   rows.push_back({first, no_limit,
                   facts.can_get   ? "RTS, get"
@@ -99,7 +102,7 @@ void add_large(const PathFacts& facts, std::vector<PathRow>& rows) {
                                   : "RTS, fragments",
                   memory ? facts.memory_btl : facts.eager_btl,
                   no_rtr(use) + "; " +
-                      (facts.can_get   ? "the receiver reads when it calls MPI"
+                      (facts.can_get   ? reads
                        : facts.can_put ? std::string("the sender writes ") + when
                                        : fragments)});
 }

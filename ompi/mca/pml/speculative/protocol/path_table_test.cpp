@@ -54,6 +54,13 @@ TEST_CASE("Shared memory: no RTR, because the sender's processor would copy", "[
                 {32769, UINT64_MAX, "RTS, get", "pml_speculative_shared_memory is auto"}});
 }
 
+TEST_CASE("Shared memory with interrupt threads: the receiver's reads", "[path_table]") {
+  PathFacts served = vader;
+  served.interrupts = true;
+  check(served, {{0, 32768, "inject", "where it refuses: copy"},
+                 {32769, UINT64_MAX, "RTS, get", "the receiver reads while both compute"}});
+}
+
 TEST_CASE("Shared memory with pml_speculative_shared_memory always", "[path_table]") {
   PathFacts always = vader;
   always.rtr.shared_memory_always = true;
