@@ -168,6 +168,7 @@ else
     fail "nothing is left in /dev/shm"
     echo "$left" >&2
 fi
-# bad_input.sh has its own lines
+# These two have their own lines.
+if has progress && [ "$pml" = speculative ]; then OVERLAP_BUILD=${build%/test-mpi} sh "$here/helper.sh" || failed=1; fi
 if [ -f "$here/bad_input.sh" ] && [ "$pml" = speculative ]; then sh "$here/bad_input.sh" || failed=1; fi
 exit $failed
