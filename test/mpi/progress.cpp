@@ -223,6 +223,54 @@ TEST_CASE("P4.3: from a process that this one has never talked to") {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST_CASE("P4.3: the message of a matched probe arrives while both sides compute") {
+  TWO_RANKS_WITH_COUNTERS();
+  Scene scene;
+  Steps steps;
+  int step = 0;
+  constexpr int small = 600'000;  // one pass
+  for (const int length : {small, bytes}) {
+    const auto seed = static_cast<std::uint64_t>(length);
+    Bytes data = sender() ? pattern(static_cast<std::size_t>(length), seed)
+                          : empty(static_cast<std::size_t>(length));
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (sender()) {
+      MPI_Isend(data.data(), length, MPI_BYTE, partner(), tag, scene.comm, &request);
+    } else {
+      MPI_Message message = MPI_MESSAGE_NULL;
+      MPI_Mprobe(partner(), tag, scene.comm, &message, MPI_STATUS_IGNORE);
+      MPI_Imrecv(data.data(), length, MPI_BYTE, &message, &request);
+    }
+    {
+      const OutsideMpi computing(steps, step);
+      if (receiver() && interrupts()) CHECK(watch_message(data, seed));
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+}
+
+TEST_CASE("P4.3: communicators are made and freed, and the first message of each arrives") {
+  TWO_RANKS_WITH_COUNTERS();
+  Steps steps;
+  int step = 0;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    Bytes data = sender() ? pattern(1 << 20, 200 + i) : empty(1 << 20);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (receiver())
+      MPI_Irecv(data.data(), 1 << 20, MPI_BYTE, partner(), tag, comm, &request);
+    else
+      MPI_Isend(data.data(), 1 << 20, MPI_BYTE, partner(), tag, comm, &request);
+    {
+      const OutsideMpi computing(steps, step);
+      if (receiver() && interrupts()) CHECK(watch_message(data, 200 + i));
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&comm);
+  }
+}
+
 TEST_CASE("P4: a child process lives beside the thread") {
   TWO_RANKS_WITH_COUNTERS();
   Scene scene;

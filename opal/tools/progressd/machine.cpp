@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -70,6 +71,17 @@ std::vector<Core> cores_of_this_machine() {
   return cores;
 }
 
+namespace {
+
+/// The interrupt thread may run on more cores than its process is bound to.
+bool is_interrupt_thread(const std::string& task) {
+  std::ifstream file(task + "/comm");
+  std::string name;
+  return std::getline(file, name) && name == "overlap";
+}
+
+}  // namespace
+
 Processors binding_of(pid_t process) {
   Processors found;
   if (process <= 0) return found;
@@ -80,7 +92,8 @@ Processors binding_of(pid_t process) {
   for (unsigned i = 0; i < threads_max; ++i) {
     const dirent* entry = readdir(tasks.get());
     if (entry == nullptr) break;
-    if (const int thread = std::atoi(entry->d_name); thread > 0) add_affinity(thread, found);
+    const int thread = std::atoi(entry->d_name);
+    if (thread > 0 && !is_interrupt_thread(path + "/" + entry->d_name)) add_affinity(thread, found);
   }
   return found;
 }

@@ -163,7 +163,8 @@ void Endpoint::send_control(Rail& rail, mca_btl_base_tag_t tag, std::span<const 
 }
 
 void Endpoint::announce(const node::Envelope& arrival) noexcept {
-  if (copies_itself_) neighbour_.announce(proc_, arrival, !all_.in_interrupt_thread);
+  if (copies_itself_ && all_.wakes_neighbours)
+    neighbour_.announce(proc_, arrival, !all_.in_interrupt_thread);
 }
 
 void Endpoint::note_fragment() noexcept { all_.fragments_in_flight += copies_itself_ ? 1 : 0; }
@@ -196,8 +197,8 @@ std::size_t Endpoint::retry() {
 }
 
 std::size_t Endpoint::retry_in_thread() {
-  if (puts_are_messages_) return transfers_.retry(round_messages);
-  return copies_itself_ ? retry() : 0;
+  if (copies_itself_) return retry();
+  return puts_are_messages_ ? transfers_.retry(round_messages) : 0;
 }
 
 void Endpoint::drop_user() noexcept {
@@ -252,6 +253,10 @@ void Endpoints::list(Endpoint& endpoint) noexcept {
   endpoint.listed_ = true;
   waiting_.push_back(&endpoint);
   if (on_work != nullptr) on_work(true);
+}
+
+bool Endpoints::has_local_work() const noexcept {
+  return std::ranges::any_of(waiting_, [](const Endpoint* each) { return each->copies_itself(); });
 }
 
 std::size_t Endpoints::retry() { return retry_each(&Endpoint::retry); }

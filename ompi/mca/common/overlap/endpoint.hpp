@@ -229,6 +229,8 @@ class Endpoints {
   void retire(ompi_proc_t& proc) noexcept;
 
   [[nodiscard]] bool has_work() const noexcept { return !waiting_.empty(); }
+  /// Does something wait that goes through shared memory?
+  [[nodiscard]] bool has_local_work() const noexcept;
   /// Offer what waits to the BTLs again; one round, an endpoint without room costs one try.
   /// @returns  pieces of work that found room
   std::size_t retry();
@@ -243,6 +245,8 @@ class Endpoints {
   /// call runs and there is one.
   static constexpr std::uint64_t no_copy = UINT64_MAX;
   std::uint64_t leave_copies_min_bytes = no_copy;
+  /// Do processes of this node have interrupt threads that serve shared memory? All decide alike.
+  bool wakes_neighbours = false;
   /// Through shared memory: their receivers take them out without a word.
   std::uint32_t fragments_in_flight = 0;
   /// Is the interrupt thread inside?

@@ -25,14 +25,15 @@ const char* why_impossible() noexcept {
 const char* why_not_on_node(const NodeArea& node) noexcept {
   if (node.get() == nullptr) return "this system offers no memory files (memfd_create)";
   if (common::tunables.progress == common::progress_choice::auto_ && !has_core_to_spare())
-    return "the node has no core to spare";
+    return knows_cores ? "the node has no core to spare"
+                       : "this build knows nothing of cores (hwloc was missing)";
   return nullptr;
 }
 
 /// What was chosen for shared memory, and why; once per node.
 void report_choice(const char* why_not) noexcept try {
   const bool asked_for = common::tunables.progress == common::progress_choice::on;
-  if (common::tunables.verbose < 1 && !(asked_for && why_not != nullptr)) return;
+  if (common::tunables.report < 1 && !(asked_for && why_not != nullptr)) return;
   std::string text = "common_overlap_progress: large messages through shared memory make progress ";
   if (why_not != nullptr) {
     text += std::string("inside MPI calls only: ") + why_not + ".";
@@ -89,7 +90,7 @@ void InterruptThread::serve_node(const mca_btl_base_module_t& btl) noexcept {
   if (!std::exchange(node_choice_reported_, true)) report_choice(why_not);
   if (why_not != nullptr) return;
   driver_.let_thread_poll(btl.btl_component->btl_progress);
-  serves_node_ = true;
+  serves_node_ = endpoints_.wakes_neighbours = true;
   if (serves_node_ && demand_ != 0) watch_stay(true);
 }
 
@@ -105,7 +106,8 @@ void InterruptThread::watch_stay(bool on) noexcept {
     if (thread.state_ == State::running && thread.interruption_.take_over())
       thread.watch_.ring(InterruptLoop::nap_max_ns);
   };
-  driver_.set_on_stay(on ? on_stay : nullptr, this);
+  driver_.set_on_stay(on ? on_stay : nullptr, this,
+                      node_.get() != nullptr ? &node_.get()->turns : nullptr);
 }
 
 std::uint32_t InterruptThread::must_ring_slow() noexcept {
@@ -184,6 +186,11 @@ bool InterruptThread::sleep(Sleep sleep) noexcept {
   return rung;
 }
 
+void InterruptThread::note_futile_wake() noexcept {
+  ++common::counters.wakes_futile;
+  if (node_.get() != nullptr) node_.get()->wakes_futile.fetch_add(1, std::memory_order_relaxed);
+}
+
 InterruptThread::Turn InterruptThread::turn() noexcept {
   inside_ = endpoints_.in_interrupt_thread = true;
   endpoints_.set_pace(Pace::pieces);
@@ -198,8 +205,9 @@ InterruptThread::Turn InterruptThread::turn() noexcept {
   left_connections_ = found.left_connections;
   ++common::counters.interrupt_turns;
   if (!found.moved) ++common::counters.interrupt_turns_empty;
-  if (std::exchange(woken_by_neighbour_, false) && !found.moved) ++common::counters.wakes_futile;
-  const bool blind = polls() && (endpoints_.has_work() || endpoints_.fragments_in_flight != 0);
+  if (std::exchange(woken_by_neighbour_, false) && !found.moved) note_futile_wake();
+  const bool blind =
+      polls() && (endpoints_.has_local_work() || endpoints_.fragments_in_flight != 0);
   if (!driver_.turns_events()) return {.moved = found.moved, .readable = false, .blind = blind};
   watch_.sync(turned_elsewhere());
   synced_turns_ = turns();

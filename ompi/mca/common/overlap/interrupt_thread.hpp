@@ -61,6 +61,12 @@ class InterruptThread {
       return no_ring;
     return must_ring_slow();
   }
+  /// A call has progressed and may leave MPI with part of a copy undone (MPI_Test): the same.
+  [[nodiscard]] std::uint32_t must_ring_for_work() noexcept {
+    if (!serves_node_ || demand_ == 0 || !endpoints_.has_local_work()) [[likely]]
+      return no_ring;
+    return must_ring_slow();
+  }
   static constexpr std::uint32_t no_ring = UINT32_MAX;
   /// A call that may leave MPI begins, and ends: its copies may be left to the thread.
   /// @thread  progress lock held
@@ -85,11 +91,12 @@ class InterruptThread {
   [[nodiscard]] bool start() noexcept;
   [[nodiscard]] int make_thread() noexcept;
   void watch_stay(bool on) noexcept;
+  void note_futile_wake() noexcept;
   [[nodiscard]] std::uint64_t least_copy_bytes() const noexcept;
   /// May it poll BTLs now?
   [[nodiscard]] bool polls() const noexcept { return serves_node_ && !has_windows(); }
   /// Is there a copy, or what waits for room, that it could see to?
-  [[nodiscard]] bool has_work() const noexcept { return polls() && endpoints_.has_work(); }
+  [[nodiscard]] bool has_work() const noexcept { return polls() && endpoints_.has_local_work(); }
 
   // The host of Interruption.
   template <class T>

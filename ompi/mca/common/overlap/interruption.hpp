@@ -69,7 +69,11 @@ class Interruption {
       if (fresh) static_cast<void>(host_.look_again(false));  // D3
       if (!host_.is_stale()) return false;
     }
-    if (doze == Doze::awake) return false;
+    // A neighbour, or the helper, may have claimed the wake and never rung: it was stopped there.
+    if (doze == Doze::awake && !(fresh && is_asleep_.load(std::memory_order_relaxed) &&
+                                 !ring_pending_.load(std::memory_order_relaxed)))
+      return false;
+    ring_pending_.store(true, std::memory_order_relaxed);
     host_.doze().store(Doze::awake, std::memory_order_relaxed);  // one ring is enough
     taken_over_.store(false, std::memory_order_relaxed);
     rung_turns_.store(host_.turns(), std::memory_order_relaxed);
@@ -103,7 +107,11 @@ class Interruption {
       if (sleep.until == Sleep::Until::again) continue;
       if (sleep.until == Sleep::Until::time)
         host_.doze().store(Doze::napping, std::memory_order_relaxed);
-      if (host_.sleep(sleep) && !taken_over_.exchange(false, std::memory_order_relaxed)) {
+      is_asleep_.store(true, std::memory_order_relaxed);
+      const bool rung = host_.sleep(sleep);
+      is_asleep_.store(false, std::memory_order_relaxed);
+      if (rung) ring_pending_.store(false, std::memory_order_relaxed);
+      if (rung && !taken_over_.exchange(false, std::memory_order_relaxed)) {
         loop_.rung();
         // Turns before that call left MPI say nothing of where its thread is now.
         seen_turns_ = rung_turns_.load(std::memory_order_relaxed);
@@ -143,6 +151,9 @@ class Interruption {
   Host& host_;
   InterruptLoop loop_;
   std::uint32_t seen_turns_ = 0;
+  /// Hints; they order nothing. Wrong, they cost a ring too many, or one that the next call makes.
+  std::atomic<bool> is_asleep_{false};
+  std::atomic<bool> ring_pending_{false};
   typename Host::template Atomic<bool> taken_over_{false};               ///< a hint; orders nothing
   typename Host::template Atomic<std::uint32_t> rung_turns_{0};          ///< a hint; orders nothing
   std::atomic<std::uint32_t> ring_delay_ns_{InterruptLoop::nap_min_ns};  ///< a hint; orders nothing

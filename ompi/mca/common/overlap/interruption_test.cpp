@@ -163,6 +163,23 @@ TEST_CASE("requests end while their thread is elsewhere", "[interrupt][P4.3][P4.
   run(ProgressLock::Mode::shared);
 }
 
+TEST_CASE("a wake that was claimed and never rung costs no later message", "[interrupt][wake]") {
+  Process process(ProgressLock::Mode::biased);
+  process.start_request();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  overlap::Doze armed = overlap::Doze::armed;
+  while (!process.doze().compare_exchange_strong(armed, overlap::Doze::awake)) {
+    armed = overlap::Doze::armed;
+    REQUIRE(std::chrono::steady_clock::now() < end);
+    std::this_thread::yield();
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it is asleep, most likely
+  process.start_request();
+  process.arrive();
+  process.arrive();
+  CHECK(await_ended(process, 2));
+}
+
 TEST_CASE("the thread takes no turn while nothing is wanted", "[interrupt][P4.12]") {
   Process process(ProgressLock::Mode::biased);
   for (int i = 0; i < 100; ++i) process.arrive();

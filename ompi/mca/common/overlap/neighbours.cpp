@@ -11,13 +11,17 @@ namespace overlap {
 
 NodeArea node_area;
 
-void NodeArea::publish() noexcept {
+void NodeArea::publish(bool possible) noexcept {
   if (area_) return;
-  area_ = node::MappedArea::make();
+  if (possible) area_ = node::MappedArea::make();
   const auto address = node::DescriptorAddress::of(area_.file());
-  if (!address) return;
-  waits_ = node::Waits(area_.get());
+  constexpr std::byte none{};
   // Where it fails nobody finds the area, and nothing else changes.
+  if (!address) {
+    static_cast<void>(overlap::publish(&common::name_bearer(), std::span(&none, 1)));
+    return;
+  }
+  waits_ = node::Waits(area_.get());
   static_cast<void>(
       overlap::publish(&common::name_bearer(), std::as_bytes(std::span(&*address, 1))));
 }
@@ -36,6 +40,20 @@ void report_no_module(KernelWakeAbsence why) noexcept try {
       describe(why) + ".");
 } catch (const std::bad_alloc&) {
   return;  // nothing depends on the message
+}
+
+/// Say once that a neighbour cannot be woken.
+void report_unreachable(const ompi_proc_t& proc) noexcept {
+  static bool reported = false;  // progress lock
+  if (common::tunables.progress != common::progress_choice::on || std::exchange(reported, true))
+    return;
+  show_message(
+      "common_overlap_progress is on, but processes of this node cannot wake each other (here: one "
+      "on " +
+      hostname(&proc) +
+      "): each must be of the same user and see the others in /proc. Messages through shared "
+      "memory "
+      "make progress inside MPI calls only.");
 }
 
 }  // namespace
@@ -75,9 +93,11 @@ void Neighbour::look(ompi_proc_t& proc) noexcept try {
   const std::vector<std::byte> bytes =
       lookup_published(&common::name_bearer(), proc.super.proc_name);
   node::DescriptorAddress address;
-  if (bytes.size() != sizeof address) return;
+  if (bytes.size() != sizeof address) return;  // it has none
   std::memcpy(&address, bytes.data(), sizeof address);
   area_ = node::MappedArea::map(address.open(O_RDWR));
+  area_.close_file();
+  if (!area_) report_unreachable(proc);
 } catch (const std::bad_alloc&) {
   return;  // nobody is woken
 }
@@ -88,10 +108,13 @@ void Neighbour::wake(node::WakeDecision decision, const node::Envelope& arrival)
     return;
   }
   const bool by_kernel = node_area.reaches_by_kernel(*area_.get());
-  if (!by_kernel && !rope_) rope_ = node::BellRope::to(*area_.get());
+  if (!rope_) rope_ = node::BellRope::to(*area_.get());
   // Before the claim: who claims must be able to ring.
   if ((!by_kernel && !rope_) || !claim_wake(*area_.get())) return;
   if (!by_kernel || !node_area.wake_by_kernel(*area_.get())) rope_.ring();
+  // Descriptors are the application's: with many neighbours each ring opens its own.
+  constexpr int kept_below = 128;
+  if (rope_.descriptor() >= kept_below) rope_ = {};
   area_->wakes.fetch_add(1, std::memory_order_relaxed);
   ++common::counters.wakes_rung;
 }

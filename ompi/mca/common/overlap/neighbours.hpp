@@ -19,8 +19,10 @@ namespace overlap {
 /// @thread  progress lock held, or nobody knows the object yet; Doze and bell: interrupt thread too
 class NodeArea {
  public:
-  /// Make the area and publish where it is; in the component's init function.
-  void publish() noexcept;
+  /// Make the area and publish where it is, or that there is none: Open MPI waits two seconds for
+  /// what a process has not published. In the component's init function.
+  /// @param possible  may this process have an interrupt thread?
+  void publish(bool possible) noexcept;
   /// @returns  nullptr: there is none
   [[nodiscard]] node::Area* get() const noexcept { return area_.get(); }
   [[nodiscard]] node::Waits& waits() noexcept { return waits_; }

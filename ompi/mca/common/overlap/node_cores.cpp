@@ -6,6 +6,8 @@
 
 namespace overlap {
 
+const bool knows_cores = OVERLAP_KNOWS_CORES != 0;
+
 #if OVERLAP_KNOWS_CORES
 
 namespace {
@@ -19,24 +21,55 @@ Bitmap make_bitmap() noexcept { return Bitmap(hwloc_bitmap_alloc()); }
 
 }  // namespace
 
+namespace {
+
+/// What the job may use of this node: its launcher's share (taskset, a batch system, a container).
+Bitmap cores_of_job(hwloc_topology_t topology) noexcept {
+  Bitmap set = make_bitmap();
+  if (!set) return set;
+  if (hwloc_get_proc_cpubind(topology, getppid(), set.get(), 0) != 0) hwloc_bitmap_fill(set.get());
+  hwloc_bitmap_and(set.get(), set.get(), hwloc_topology_get_allowed_cpuset(topology));
+  return set;
+}
+
+unsigned count_cores(hwloc_topology_t topology, const hwloc_bitmap_s* set) noexcept {
+  const int cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, set, HWLOC_OBJ_CORE);
+  return cores > 0 ? static_cast<unsigned>(cores) : 0;
+}
+
+/// Threads of a hybrid program, as far as its environment says.
+unsigned count_threads() noexcept {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const int threads = text != nullptr ? std::atoi(text) : 1;
+  return threads > 1 ? static_cast<unsigned>(threads) : 1;
+}
+
+}  // namespace
+
 bool has_core_to_spare() noexcept {
   hwloc_topology_t topology = topology_of_node();
   if (topology == nullptr) return false;
-  // Of those that the job may use: a container or a batch system may have given it a part.
-  const hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology);
-  const int cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, allowed, HWLOC_OBJ_CORE);
-  return cores > 0 && static_cast<unsigned>(cores) > processes_of_node();
+  const Bitmap all = cores_of_job(topology);
+  const Bitmap mine = make_bitmap();
+  if (!all || !mine || hwloc_get_cpubind(topology, mine.get(), 0) != 0) return false;
+  const unsigned cores = count_cores(topology, all.get());
+  unsigned each = count_cores(topology, mine.get());
+  // Bindings that processes share (a socket for several) say nothing of what each one uses.
+  if (each * processes_of_node() > cores) each = 1;
+  return cores > processes_of_node() * std::max(each, count_threads());
 }
 
 void widen_binding(pthread_t thread) noexcept {
   hwloc_topology_t topology = topology_of_node();
+  if (topology == nullptr) return;
+  const Bitmap all = cores_of_job(topology);
   const Bitmap mine = make_bitmap();
   const Bitmap memory = make_bitmap();
-  if (topology == nullptr || !mine || !memory) return;
+  if (!all || !mine || !memory) return;
   if (hwloc_get_cpubind(topology, mine.get(), HWLOC_CPUBIND_THREAD) != 0) return;
   hwloc_cpuset_to_nodeset(topology, mine.get(), memory.get());
   hwloc_cpuset_from_nodeset(topology, mine.get(), memory.get());
-  hwloc_bitmap_and(mine.get(), mine.get(), hwloc_topology_get_allowed_cpuset(topology));
+  hwloc_bitmap_and(mine.get(), mine.get(), all.get());
   hwloc_set_thread_cpubind(topology, thread, mine.get(), 0);
 }
 

@@ -6,8 +6,12 @@
 
 namespace overlap {
 
-/// Has the node more cores than the job has processes there? A thread that copies beside a full
-/// node takes its time from the application. @returns  false also where Open MPI does not know
+/// Can cores be counted, with hwloc?
+extern const bool knows_cores;
+
+/// Has the job more cores on this node than its processes use: one each, those that each is bound
+/// to alone, or OMP_NUM_THREADS? A thread that copies beside a full node takes its time from the
+/// application. @returns  false also where Open MPI does not know
 [[nodiscard]] bool has_core_to_spare() noexcept;
 
 /// Let a thread of this process run on all cores of the NUMA nodes that the caller is bound to

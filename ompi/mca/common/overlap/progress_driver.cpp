@@ -25,6 +25,7 @@ void ProgressDriver::give_back() noexcept {
   if (event_driven_) set_event_polling(true);
   event_driven_ = false;
   on_stay_ = nullptr;
+  shared_turns_ = nullptr;
   set_pollable(nullptr, false);
 }
 
@@ -47,6 +48,9 @@ bool ProgressDriver::look_at_thread_btl() {
 int ProgressDriver::poll_more(bool events_now) {
   int count = 0;
   turns_.store(turns() + 1, std::memory_order_relaxed);
+  // Visible before the next poll begins: a helper that sees two more of them knows that one has
+  // begun since.
+  if (shared_turns_ != nullptr) shared_turns_->store(turns(), std::memory_order_seq_cst);
   if (on_stay_ != nullptr && ++stay_turns_ == stay_turns_max) {
     stay_turns_ = 0;
     on_stay_(stay_context_);

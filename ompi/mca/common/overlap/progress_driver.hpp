@@ -34,8 +34,11 @@ class ProgressDriver {
   }
   /// Count turns, and call on_stay() when an MPI thread has taken stay_turns of them in a row; or
   /// no longer. @param on_stay  outlives the driver; nullptr: no longer
-  void set_on_stay(void (*on_stay)(void*), void* context) noexcept {
+  /// @param shared  shows the helper the turns; nullptr: nobody looks
+  void set_on_stay(void (*on_stay)(void*), void* context,
+                   std::atomic<std::uint32_t>* shared = nullptr) noexcept {
     on_stay_ = on_stay;
+    shared_turns_ = shared;
     stay_context_ = context;
     stay_turns_ = 0;
     set_more();
@@ -118,6 +121,7 @@ class ProgressDriver {
   Pollable pollable_ = nullptr;
   void (*on_stay_)(void*) = nullptr;
   void* stay_context_ = nullptr;
+  std::atomic<std::uint32_t>* shared_turns_ = nullptr;
   unsigned stay_turns_ = 0;
   Pollable after_turn_ = nullptr;
 };

@@ -95,7 +95,7 @@ mca_pml_base_module_t* component_init(int* priority, bool, bool mpi_threads) noe
   }
   // The BML is shared by all PMLs that stand on BTLs; it initialises the BTLs once.
   if (mca_bml_base_init(false, mpi_threads) != OMPI_SUCCESS) return nullptr;
-  if (InterruptThread::is_possible()) node_area.publish();
+  node_area.publish(InterruptThread::is_possible());
   return &module_table;
 }
 

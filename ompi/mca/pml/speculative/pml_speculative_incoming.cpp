@@ -120,6 +120,10 @@ void Delivery::deliver(ReceiveOp& op, std::uint64_t offset_bytes,
 }
 
 std::uint64_t Delivery::process_of(const Communicator& own, std::int32_t rank) {
+  // The interrupt thread asks for processes with an endpoint only, and must not ask Open MPI.
+  const Peer* peer = own.peer_if_known(rank);
+  if (peer != nullptr && known_endpoint(*peer) != nullptr)
+    return process_number(known_endpoint(*peer)->proc().super.proc_name);
   ompi_communicator_t* comm = ompi_comm_lookup(own.context);
   if (comm == nullptr) comm = pml->adding;
   return process_number(ompi_comm_peer_lookup(comm, rank)->super.proc_name);

@@ -42,16 +42,16 @@ int improbe_once(int source, int tag, ompi_communicator_t* comm, int* matched,
   return OMPI_SUCCESS;
 }
 
-/// The request that a matched probe's message becomes.
+/// The request that a matched probe's message becomes. @thread  progress lock held
 ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t* type,
                                 ompi_message_t** message) {
-  const LeavingEntry entry(pml->interrupts);
   auto* taken = static_cast<Arrived*>((*message)->req_ptr);
   ReceiveRequest* request =
       make_receive(buffer, count, type, taken->peer->rank, taken->tag, (*message)->comm, false);
   activate(*request);
   request->op.peer = taken->peer;
   request->op.found_by_look = false;
+  request->demand.add(pml->interrupts);  // its copy may be left
   Arrived* eager = pml->protocol.receive_taken(*taken, request->op);
   pml->actions.run();  // an acknowledgement that goes out holds the request
   if (eager != nullptr) finish_arrived(*request, *eager);
@@ -104,6 +104,7 @@ int mprobe(int source, int tag, ompi_communicator_t* comm, ompi_message_t** mess
 int imrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message,
            ompi_request_t** request) noexcept {
   return guarded([&]() -> int {
+    const LeavingEntry entry(pml->interrupts);
     *request = &receive_message(buffer, count, type, message)->ompi();
     return OMPI_SUCCESS;
   });
@@ -112,7 +113,12 @@ int imrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_
 int mrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message,
           ompi_status_public_t* status) noexcept {
   return guarded([&]() -> int {
-    return finish_blocking(*receive_message(buffer, count, type, message), status);
+    ReceiveRequest* made = nullptr;
+    {
+      const Entry entry;
+      made = receive_message(buffer, count, type, message);
+    }
+    return finish_blocking(*made, status);
   });
 }
 

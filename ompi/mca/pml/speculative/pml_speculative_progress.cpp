@@ -34,26 +34,19 @@ bool poll_once() {
   return !pml->completions.empty();
 }
 
-}  // namespace
-
-int progress() noexcept {
-  // From inside ourselves: something under the lock waits in opal_progress (a new connection, a
-  // message to the user).
-  if (progress_lock.held_by_me_hint()) [[unlikely]]
-    return 0;
-  int events = 0;
-  bool ended = false;
+/// A call that waits is about to leave MPI, perhaps with part of another request's copy undone.
+void ring_for_work() noexcept {
+  if (!pml->interrupts.serves_node()) [[likely]]
+    return;
+  std::uint32_t delay_ns = InterruptThread::no_ring;
   {
     const Entry entry;
-    events = pml->driver.poll();
-    ended = !pml->completions.empty();
+    delay_ns = pml->interrupts.must_ring_for_work();
   }
-  if (ended) [[unlikely]]
-    events += static_cast<int>(pml->completions.drain());
-  return events;
+  if (delay_ns != InterruptThread::no_ring) pml->interrupts.ring(delay_ns);
 }
 
-void wait_complete(ompi_request_t& request) noexcept {
+void poll_until_complete(ompi_request_t& request) {
   if (opal_using_threads()) {
     ompi_request_wait_completion(&request);
     return;
@@ -68,6 +61,34 @@ void wait_complete(ompi_request_t& request) noexcept {
     opal_progress();
     if (!REQUEST_COMPLETE(&request)) waiting.end_turn();
   }
+}
+
+}  // namespace
+
+int progress() noexcept {
+  // From inside ourselves: something under the lock waits in opal_progress (a new connection, a
+  // message to the user).
+  if (progress_lock.held_by_me_hint()) [[unlikely]]
+    return 0;
+  int events = 0;
+  bool ended = false;
+  std::uint32_t ring_ns = InterruptThread::no_ring;
+  {
+    const Entry entry;
+    events = pml->driver.poll();
+    ended = !pml->completions.empty();
+    ring_ns = pml->interrupts.must_ring_for_work();
+  }
+  if (ring_ns != InterruptThread::no_ring) [[unlikely]]
+    pml->interrupts.ring(ring_ns);
+  if (ended) [[unlikely]]
+    events += static_cast<int>(pml->completions.drain());
+  return events;
+}
+
+void wait_complete(ompi_request_t& request) noexcept {
+  poll_until_complete(request);
+  ring_for_work();
 }
 
 }  // namespace overlap::speculative

@@ -76,6 +76,9 @@ struct Communicator {
   [[nodiscard]] Peer* peer_if_known(std::int32_t rank) noexcept {
     return peers_[static_cast<std::size_t>(rank)];
   }
+  [[nodiscard]] const Peer* peer_if_known(std::int32_t rank) const noexcept {
+    return peers_[static_cast<std::size_t>(rank)];
+  }
   [[nodiscard]] std::size_t size() const noexcept { return peers_.size(); }
 
   /// Put a receive into Recvq. Gives it its place in the order of posting.

@@ -91,10 +91,7 @@ bool Protocol::knows_sender(std::span<const std::byte> message) const noexcept {
   Communicator* comm = streams_.find(head.context);
   if (comm == nullptr || static_cast<std::uint32_t>(head.source) >= comm->size()) return false;
   const Peer* peer = comm->peer_if_known(head.source);
-  if (peer == nullptr || peer->host_data == nullptr) return false;
-  // A first message after another communicator of this context: it is asked whose rank that is.
-  const bool is_bound = peer->bound == head.incarnation;
-  return is_bound || !comm->has_predecessor;
+  return peer != nullptr && peer->host_data != nullptr;
 }
 
 const char* Protocol::on_message(std::span<const std::byte> message, const void* rail) {

@@ -55,6 +55,8 @@ class MappedArea {
   [[nodiscard]] Area* operator->() const noexcept { return area_; }
   [[nodiscard]] explicit operator bool() const noexcept { return area_ != nullptr; }
   [[nodiscard]] const Descriptor& file() const noexcept { return file_; }
+  /// Of an area of another process nothing but the memory is needed.
+  void close_file() noexcept { file_ = Descriptor(); }
 
  private:
   MappedArea(Descriptor file, Area* area) noexcept : file_(std::move(file)), area_(area) {}

@@ -49,6 +49,8 @@ class BellRope {
   [[nodiscard]] static BellRope to(const Area& area) noexcept;
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(ringing_); }
   void ring() const noexcept;
+  /// -1: empty
+  [[nodiscard]] int descriptor() const noexcept { return ringing_.get(); }
 
  private:
   Descriptor ringing_;

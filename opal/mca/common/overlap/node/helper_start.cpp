@@ -7,12 +7,15 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
-#include <cerrno>
+#include <ctime>
 
 extern char** environ;  // NOLINT: POSIX
 
 namespace overlap::node {
 namespace {
+
+constexpr long nap_ns = 5'000'000;
+constexpr int naps_max = 40;
 
 /// What a started program gets instead of this process's descriptors and signals: whoever waits for
 /// the end of our output does not wait for the helper.
@@ -52,8 +55,13 @@ HelperStart start_helper(const std::string& program, const std::string& which) {
                    const_cast<char* const*>(arguments), environ) != 0)
     return HelperStart::failed;
   int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return HelperStart::unknown;
+  for (int naps = 0;; ++naps) {
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child) break;
+    // A folder of PATH may be slow, and other code of this process may have collected it.
+    if (ended < 0 || naps == naps_max) return HelperStart::unknown;
+    const timespec nap{0, nap_ns};
+    nanosleep(&nap, nullptr);
   }
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? HelperStart::runs : HelperStart::failed;
 }

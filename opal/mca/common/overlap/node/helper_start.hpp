@@ -10,7 +10,7 @@ namespace overlap::node {
 enum class HelperStart : std::uint8_t {
   runs,    ///< one runs now, this one or another one
   failed,  ///< it has ended with an error, or cannot be executed
-  unknown  ///< other code of this process has collected its exit status
+  unknown  ///< not within 0.2 s, or other code of this process has collected its exit status
 };
 
 /// Start `program --exit-when-idle` and wait until it can be asked, which is when its detached copy
