@@ -4,6 +4,8 @@
 
 #include <sys/wait.h>
 
+#include <filesystem>
+
 using namespace overlap::test;
 
 namespace {
@@ -269,6 +271,22 @@ TEST_CASE("P4.3: communicators are made and freed, and the first message of each
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Comm_free(&comm);
   }
+}
+
+TEST_CASE("P4: a neighbour costs one descriptor at most") {
+  TWO_RANKS_WITH_COUNTERS();
+  Scene scene;
+  Steps steps;
+  int step = 0;
+  exchange(steps, step, {First::receiver}, 90);
+  unsigned areas = 0;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;  // that of the folder itself
+    const std::string target = std::filesystem::read_symlink(each, gone);
+    areas += target.find("overlap-node-area") != std::string::npos ? 1 : 0;
+  }
+  CHECK(areas <= 1);  // this process's own
+  MPI_Barrier(MPI_COMM_WORLD);
 }
 
 TEST_CASE("P4: a child process lives beside the thread") {

@@ -44,6 +44,7 @@ const char* word_of(node::Doze doze) {
     case node::Doze::parked: return "parked";
     case node::Doze::napping: return "napping";
     case node::Doze::armed: return "armed";
+    case node::Doze::claimed: return "claimed";
   }
   return "unknown";
 }

@@ -153,7 +153,7 @@ TEST_CASE("a helper wakes a client for what it waits for", "[helper][P4.1][P4.5]
   CHECK_FALSE(client.is_rung());
   REQUIRE(node::try_leave(*client.area.get(), awaited));
   CHECK(eventually([&] { return client.is_rung(); }));
-  CHECK(client.area->doze == Doze::awake);
+  CHECK(client.area->doze == Doze::claimed);
   CHECK(client.area->wakes == 1);
   const auto status = running.status();
   CHECK(status.at("wakes") == 1);
@@ -379,7 +379,7 @@ TEST_CASE("a bell that is full and would block stops nobody", "[helper]") {
   client.arm();
   REQUIRE(eventually([&] { return client.is_watched(); }));
   REQUIRE(node::try_leave(*client.area.get(), awaited));
-  REQUIRE(eventually([&] { return client.area->doze == Doze::awake; }));
+  REQUIRE(eventually([&] { return client.area->doze == Doze::claimed; }));
   Waiting next;
   CHECK(next.ask(running) == State::served);
 }

@@ -38,13 +38,6 @@ struct Rail {
   }
 };
 
-/// How much of a put is posted at a time, where the BTL queues puts: what is posted delays the
-/// answers that the other side's transfers wait for.
-enum class Pace : std::uint8_t {
-  whole,  ///< all at once: an MPI thread may compute next, and pieces cost bandwidth
-  pieces  ///< piece by piece, and one for each rail: the interrupt thread
-};
-
 /// Something that must not end before a message has left this process.
 struct MessageHold {
   void* owner = nullptr;                           ///< nullptr: nothing depends on the message
@@ -146,7 +139,10 @@ class Endpoint {
   /// Give a filled descriptor to its BTL. @returns  false: no room, and the descriptor is freed
   [[nodiscard]] bool try_send(Rail& rail, mca_btl_base_descriptor_t* descriptor,
                               mca_btl_base_tag_t tag, MessageHold hold);
-  [[nodiscard]] Pace pace() const noexcept;
+  /// Are puts posted piece by piece, one for each rail? By the interrupt thread, where the BTL
+  /// queues them: what is posted delays the answers that the other side's transfers wait for. An
+  /// MPI thread may compute next, and pieces cost bandwidth: it posts a put whole.
+  [[nodiscard]] bool paces_puts() const noexcept;
   [[nodiscard]] bool has_waiting_transfer() const noexcept { return !transfers_.empty(); }
   /// Let work wait behind the messages, or beside them for transfers of data.
   void wait_as_message(Work& work) noexcept;
@@ -158,7 +154,8 @@ class Endpoint {
   /// A fragment of this process for that one has been sent, and has been taken out.
   void note_fragment() noexcept;
   void note_fragment_end() noexcept;
-  /// Is this copy left to a later turn, which the interrupt thread may take (Endpoints::Leaving)?
+  /// Is this copy left to a later turn, which the interrupt thread may take
+  /// (Endpoints::leave_copies_min_bytes)?
   [[nodiscard]] bool leaves_copy(std::uint64_t bytes) const noexcept;
   /// Most bytes that this process copies in one pass under the lock.
   [[nodiscard]] std::uint64_t copy_pass_bytes() const noexcept;
@@ -237,8 +234,6 @@ class Endpoints {
   /// The same for what needs no connection to be made: puts that BTLs queue, and all that goes
   /// through shared memory.
   std::size_t retry_in_thread();
-  /// Of all puts from now on.
-  void set_pace(Pace pace) noexcept { pace_ = pace; }
   /// Called when the first endpoint gets, or the last one loses, work that waits.
   void (*on_work)(bool any) = nullptr;
   /// Smallest copy that a call that leaves MPI leaves to the interrupt thread; set while such a
@@ -261,9 +256,10 @@ class Endpoints {
   std::vector<Endpoint*> all_;
   std::vector<Endpoint*> waiting_;
   bool retrying_ = false;
-  Pace pace_ = Pace::whole;
 };
 
-inline Pace Endpoint::pace() const noexcept { return all_.pace_; }
+inline bool Endpoint::paces_puts() const noexcept {
+  return puts_are_messages_ && all_.in_interrupt_thread;
+}
 
 }  // namespace overlap

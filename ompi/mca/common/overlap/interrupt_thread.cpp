@@ -91,7 +91,7 @@ void InterruptThread::serve_node(const mca_btl_base_module_t& btl) noexcept {
   if (why_not != nullptr) return;
   driver_.let_thread_poll(btl.btl_component->btl_progress);
   serves_node_ = endpoints_.wakes_neighbours = true;
-  if (serves_node_ && demand_ != 0) watch_stay(true);
+  if (demand_ != 0) watch_stay(true);
 }
 
 std::uint64_t InterruptThread::least_copy_bytes() const noexcept {
@@ -192,16 +192,14 @@ void InterruptThread::note_futile_wake() noexcept {
 }
 
 InterruptThread::Turn InterruptThread::turn() noexcept {
-  inside_ = endpoints_.in_interrupt_thread = true;
-  endpoints_.set_pace(Pace::pieces);
+  endpoints_.in_interrupt_thread = true;
   const ProgressDriver::ThreadTurn found = driver_.turn_in_thread(
       polls(),
       [](const opal_process_name_t& name, const void* endpoints) noexcept {
         return static_cast<const Endpoints*>(endpoints)->knows(name);
       },
       &endpoints_);
-  endpoints_.set_pace(Pace::whole);
-  inside_ = endpoints_.in_interrupt_thread = false;
+  endpoints_.in_interrupt_thread = false;
   left_connections_ = found.left_connections;
   ++common::counters.interrupt_turns;
   if (!found.moved) ++common::counters.interrupt_turns_empty;
@@ -217,11 +215,10 @@ InterruptThread::Turn InterruptThread::turn() noexcept {
 
 bool InterruptThread::look_again(bool in_thread) noexcept {
   if (!polls()) return false;
-  node::full_fence();  // R2, pairs with S2 (node/wake.hpp)
   bool moved = false;
-  if (in_thread) inside_ = endpoints_.in_interrupt_thread = true;
+  endpoints_.in_interrupt_thread = in_thread;
   must_run([this, &moved] { moved = driver_.look_at_thread_btl(); });
-  inside_ = endpoints_.in_interrupt_thread = false;
+  endpoints_.in_interrupt_thread = false;
   return moved;
 }
 

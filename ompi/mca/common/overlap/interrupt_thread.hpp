@@ -51,7 +51,7 @@ class InterruptThread {
   }
   [[nodiscard]] node::Waits& waits() noexcept { return node_.waits(); }
   /// Is the caller this thread? What it ends, an MPI thread completes. @thread  progress lock held
-  [[nodiscard]] bool inside() const noexcept { return inside_; }
+  [[nodiscard]] bool inside() const noexcept { return endpoints_.in_interrupt_thread; }
 
   /// A call is about to leave MPI: must it ring after it has left the lock?
   /// @returns  the delay for ring(), or no_ring
@@ -112,6 +112,7 @@ class InterruptThread {
   [[nodiscard]] std::uint32_t turns() const noexcept { return driver_.turns(); }
   [[nodiscard]] bool wanted() const noexcept;
   [[nodiscard]] Turn turn() noexcept;
+  static void fence() noexcept { node::full_fence(); }  // R2, pairs with S2 (node/wake.hpp)
   [[nodiscard]] bool look_again(bool in_thread) noexcept;
   [[nodiscard]] bool is_stale() noexcept {
     return (driver_.turns_events() && is_watch_stale()) || has_work();
@@ -132,7 +133,6 @@ class InterruptThread {
   Interruption<InterruptThread> interruption_{*this};
   pthread_t thread_{};
   State state_ = State::none;
-  bool inside_ = false;
   bool serves_node_ = false;
   bool node_choice_reported_ = false;
   bool woken_by_neighbour_ = false;  ///< and has not taken a turn since; the thread's

@@ -25,16 +25,16 @@ using node::Doze;
 ///   uint32_t turns()           progress by MPI threads so far; any thread; wraps
 ///   bool wanted()              a request waits for this process; under the lock
 ///   Turn turn()                progress once; under the lock
-///   bool look_again(bool in_thread)  poll what can only be polled, after what has been stored
-///                              before is visible to all; returns whether something has moved;
-///                              under the lock
+///   fence()                    what has been stored before is visible to all
+///   bool look_again(bool in_thread)  poll what can only be polled; returns whether something has
+///                              moved; under the lock
 ///   bool is_stale()            since the last turn() of the thread, connections have been made,
 ///                              data was left for a socket that has room, or a copy for the
 ///                              thread; under the lock
 ///
 /// Ownership
 ///   doze         the thread writes every value; calls that ring, and neighbours that do (armed ->
-///                awake): awake; take_over(): armed -> napping
+///                claimed); take_over(): armed -> napping
 ///   rung_turns_, taken_over_  calls that ring, under the progress lock
 ///   seen_turns_  the thread
 /// Orders
@@ -62,18 +62,19 @@ class Interruption {
   /// @thread  progress lock held
   [[nodiscard]] bool must_ring(bool fresh) noexcept {
     const Doze doze = host_.doze().load(std::memory_order_relaxed);  // D2
-    // A nap ends by itself: small messages beside a large one do not shorten it (P4.12).
-    if (doze == Doze::napping && !fresh) return false;
+    // A nap ends by itself, and who has claimed mostly rings: small messages beside a large one
+    // change nothing (P4.12).
+    if ((doze == Doze::napping || doze == Doze::claimed) && !fresh) return false;
     // An armed thread need not know of a new request, but of what no descriptor wakes it for.
     if (doze == Doze::armed) {
-      if (fresh) static_cast<void>(host_.look_again(false));  // D3
+      if (fresh) {
+        host_.fence();
+        static_cast<void>(host_.look_again(false));  // D3
+      }
       if (!host_.is_stale()) return false;
     }
-    // A neighbour, or the helper, may have claimed the wake and never rung: it was stopped there.
-    if (doze == Doze::awake && !(fresh && is_asleep_.load(std::memory_order_relaxed) &&
-                                 !ring_pending_.load(std::memory_order_relaxed)))
-      return false;
-    ring_pending_.store(true, std::memory_order_relaxed);
+    if (doze == Doze::awake) return false;
+    // Claimed: a neighbour, or the helper, has rung or is about to; or it was stopped just there.
     host_.doze().store(Doze::awake, std::memory_order_relaxed);  // one ring is enough
     taken_over_.store(false, std::memory_order_relaxed);
     rung_turns_.store(host_.turns(), std::memory_order_relaxed);
@@ -107,11 +108,7 @@ class Interruption {
       if (sleep.until == Sleep::Until::again) continue;
       if (sleep.until == Sleep::Until::time)
         host_.doze().store(Doze::napping, std::memory_order_relaxed);
-      is_asleep_.store(true, std::memory_order_relaxed);
-      const bool rung = host_.sleep(sleep);
-      is_asleep_.store(false, std::memory_order_relaxed);
-      if (rung) ring_pending_.store(false, std::memory_order_relaxed);
-      if (rung && !taken_over_.exchange(false, std::memory_order_relaxed)) {
+      if (host_.sleep(sleep) && !taken_over_.exchange(false, std::memory_order_relaxed)) {
         loop_.rung();
         // Turns before that call left MPI say nothing of where its thread is now.
         seen_turns_ = rung_turns_.load(std::memory_order_relaxed);
@@ -151,9 +148,6 @@ class Interruption {
   Host& host_;
   InterruptLoop loop_;
   std::uint32_t seen_turns_ = 0;
-  /// Hints; they order nothing. Wrong, they cost a ring too many, or one that the next call makes.
-  std::atomic<bool> is_asleep_{false};
-  std::atomic<bool> ring_pending_{false};
   typename Host::template Atomic<bool> taken_over_{false};               ///< a hint; orders nothing
   typename Host::template Atomic<std::uint32_t> rung_turns_{0};          ///< a hint; orders nothing
   std::atomic<std::uint32_t> ring_delay_ns_{InterruptLoop::nap_min_ns};  ///< a hint; orders nothing

@@ -13,6 +13,7 @@
 namespace {
 
 using overlap::Sleep;
+using overlap::node::claim_wake;
 using overlap::tso::Machine;
 using overlap::tso::Outcome;
 using overlap::tso::StepKind;
@@ -27,17 +28,24 @@ enum class Fault : std::uint8_t {
   never_stale,       ///< what a call leaves for a socket that has room is not noticed
   one_turn,          ///< a turn that has moved something is not repeated
   naps_for_ever,     ///< a nap ends only when rung
-  unfenced_message,  ///< a neighbour looks before its message is visible
   arms_blindly,      ///< the thread does not look again when it has armed itself
-  posts_blindly      ///< a call that posts a receive beside an armed thread does not look
+  posts_blindly,     ///< a call that posts a receive beside an armed thread does not look
+  no_sender_fence,   ///< decide_wake() has no fence
+  no_poster_fence    ///< the call that posts has none
 };
 
 /// In the place of node::Area, for decide_wake().
 struct ModelArea {
-  explicit ModelArea(std::uint32_t outstanding) : listed(outstanding) {}
+  ModelArea(std::uint32_t outstanding, bool has_fence) : listed(outstanding), fences(has_fence) {}
+  /// An exchange empties the store buffer.
+  void fence() const {
+    if (fences) barrier.modify(0, 0);
+  }
   overlap::tso::Atomic<overlap::Doze> doze{overlap::Doze::awake};
   overlap::tso::Atomic<std::uint32_t> watched_until_ms{0};
   Cell listed;  ///< bits of receives
+  mutable Cell barrier{0};
+  bool fences;
 };
 bool is_waited_for(const ModelArea& area, const overlap::node::Envelope& arrival) {
   return (area.listed.load(std::memory_order_acquire) & static_cast<unsigned>(arrival.tag)) != 0;
@@ -62,19 +70,20 @@ class World {
   /// @param outstanding  bits of receives, from the start
   /// @param is_shared    messages come through shared memory, not through the socket
   World(std::uint32_t outstanding, bool is_shared)
-      : shared(is_shared), area(outstanding), receive_(outstanding) {}
+      : shared(is_shared),
+        area(outstanding, fault != Fault::no_sender_fence),
+        receive_(outstanding) {}
 
   // --- a neighbour ---------------------------------------------------------------------------
 
   /// A message through shared memory. @param which  the receive that it is for
   void neighbour_sends(std::uint32_t which) {
-    fifo_.modify(0, which);
-    send_wake(which);
+    fifo_.store(which, std::memory_order_relaxed);
+    if (wants_wake(which) && claim_wake(area)) change(belled);
   }
-  /// The same by plain stores, as a BTL does that only one process writes to.
-  void neighbour_stores(std::uint32_t which) {
-    fifo_.store(which, fault == Fault::unfenced_message ? std::memory_order_relaxed : fenced);
-    send_wake(which);
+  /// A neighbour claims the wake for a message of the first receive, and is stopped there.
+  void neighbour_stops() {
+    if (wants_wake(first)) static_cast<void>(claim_wake(area));
   }
 
   // --- the kernel ---------------------------------------------------------------------------
@@ -89,9 +98,11 @@ class World {
 
   void receive(std::uint32_t which = first) {
     leave([this, which] {
-      area.listed.modify(0, which);
-      receive_.modify(0, which);
-      if ((unexpected_.modify(which, 0) & which) != 0) end_receives(which);
+      const std::uint32_t before = receive_.modify(0, which);
+      if ((unexpected_.modify(which, 0) & which) != 0)
+        end_receives(which);
+      else
+        area.listed.store(before | which, std::memory_order_relaxed);
     });
   }
   /// @param which  first or second
@@ -139,6 +150,9 @@ class World {
     const bool readable = !shared && (kernel_.load(fenced) & arrived) != 0;
     return {.moved = fault != Fault::one_turn && moved, .readable = readable};
   }
+  void fence() {
+    if (fault != Fault::no_poster_fence) area.barrier.modify(0, 0);
+  }
   bool look_again(bool in_thread) {
     if (fault == (in_thread ? Fault::arms_blindly : Fault::posts_blindly)) return false;
     return shared && serve_fifo();
@@ -166,16 +180,16 @@ class World {
     unlock();
     if (rings) ring();
   }
-  void send_wake(std::uint32_t which) {
+  bool wants_wake(std::uint32_t which) {
     using namespace overlap::node;
     const Envelope message{.tag = static_cast<std::int32_t>(which)};
-    const bool rings = decide_wake(area, message, 0) == WakeDecision::ring;
-    if (rings && claim_wake(area)) change(belled);
+    return decide_wake(area, message, 0) == WakeDecision::ring;
   }
   /// @returns  whether a message was there
   bool serve_fifo() {
-    const std::uint32_t came = fifo_.modify(first | second, 0);
+    const std::uint32_t came = fifo_.load(std::memory_order_acquire);
     if (came == 0) return false;
+    fifo_.store(0, fenced);
     const std::uint32_t waited = receive_.load(fenced);
     end_receives(came & waited);
     if ((came & ~waited) != 0) unexpected_.modify(0, came & ~waited);
@@ -297,7 +311,7 @@ Verdict neighbour() {
         world.receive();
         world.await_receive();
       },
-      [](auto& world) { world.neighbour_stores(world.first); }, 0U);
+      [](auto& world) { world.neighbour_sends(world.first); }, 0U);
 }
 /// The thread may be armed for another receive, whose message never comes, when this one is posted.
 template <Fault fault>
@@ -308,6 +322,19 @@ Verdict two_receives() {
         world.await_second();
       },
       [](auto& world) { world.neighbour_sends(world.second); }, World<fault>::first);
+}
+
+/// A neighbour claims the wake and never rings; the next call with a large message makes up for it.
+template <Fault fault>
+Verdict stopped_neighbour() {
+  return explore<fault>(
+      [](auto& world) {
+        world.neighbour_stops();
+        world.receive(world.second);
+        world.neighbour_sends(world.second);
+        world.await_second();
+      },
+      {}, World<fault>::first);
 }
 
 void check_holds(const Verdict& verdict) {
@@ -336,15 +363,21 @@ TEST_CASE("a neighbour's message is seen while the application computes",
   check_holds(two_receives<Fault::none>());
 }
 
+TEST_CASE("a wake that is claimed and never rung", "[interrupt][model][P4.5]") {
+  check_holds(stopped_neighbour<Fault::none>());
+}
+
 TEST_CASE("planted faults end in a request that waits for ever", "[interrupt][model]") {
   CHECK(one_message<Fault::never_rings>().outcome == Outcome::deadlock);
   CHECK(two_sends<Fault::ring_is_not_kept>().outcome == Outcome::deadlock);
   CHECK(send_beside_receive<Fault::never_stale>().outcome == Outcome::deadlock);
   CHECK(one_answer<Fault::one_turn>().outcome == Outcome::deadlock);
   CHECK(test_once<Fault::naps_for_ever>().outcome == Outcome::deadlock);
-  CHECK(neighbour<Fault::unfenced_message>().outcome == Outcome::deadlock);
+  CHECK(neighbour<Fault::no_sender_fence>().outcome == Outcome::deadlock);
   CHECK(neighbour<Fault::arms_blindly>().outcome == Outcome::deadlock);
   CHECK(two_receives<Fault::posts_blindly>().outcome == Outcome::deadlock);
+  CHECK(two_receives<Fault::no_poster_fence>().outcome == Outcome::deadlock);
+  CHECK(stopped_neighbour<Fault::never_rings>().outcome == Outcome::deadlock);
 }
 
 #endif

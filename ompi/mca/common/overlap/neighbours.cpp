@@ -51,9 +51,8 @@ void report_unreachable(const ompi_proc_t& proc) noexcept {
       "common_overlap_progress is on, but processes of this node cannot wake each other (here: one "
       "on " +
       hostname(&proc) +
-      "): each must be of the same user and see the others in /proc. Messages through shared "
-      "memory "
-      "make progress inside MPI calls only.");
+      "): each must be of the same user and see the others in /proc. Messages through "
+      "shared memory make progress inside MPI calls only.");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "ompi/mca/common/overlap/node_cores.hpp"
 
 #include "ompi/mca/common/overlap/openmpi.hpp"
+#include "ompi/mca/common/overlap/protocol/spare_core.hpp"
 
 namespace overlap {
 
@@ -18,10 +19,6 @@ struct BitmapFree {
 using Bitmap = std::unique_ptr<hwloc_bitmap_s, BitmapFree>;
 
 Bitmap make_bitmap() noexcept { return Bitmap(hwloc_bitmap_alloc()); }
-
-}  // namespace
-
-namespace {
 
 /// What the job may use of this node: its launcher's share (taskset, a batch system, a container).
 Bitmap cores_of_job(hwloc_topology_t topology) noexcept {
@@ -52,11 +49,10 @@ bool has_core_to_spare() noexcept {
   const Bitmap all = cores_of_job(topology);
   const Bitmap mine = make_bitmap();
   if (!all || !mine || hwloc_get_cpubind(topology, mine.get(), 0) != 0) return false;
-  const unsigned cores = count_cores(topology, all.get());
-  unsigned each = count_cores(topology, mine.get());
-  // Bindings that processes share (a socket for several) say nothing of what each one uses.
-  if (each * processes_of_node() > cores) each = 1;
-  return cores > processes_of_node() * std::max(each, count_threads());
+  return leaves_core_to_spare({.cores = count_cores(topology, all.get()),
+                               .processes = processes_of_node(),
+                               .bound_cores = count_cores(topology, mine.get()),
+                               .threads = count_threads()});
 }
 
 void widen_binding(pthread_t thread) noexcept {

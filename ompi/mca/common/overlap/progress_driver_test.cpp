@@ -110,6 +110,29 @@ TEST_CASE("Progress driver: after a turn of an interrupt thread, what waits goes
   event_base_free(std::exchange(opal_sync_event_base, before));
 }
 
+TEST_CASE("Progress driver: an MPI thread that stays is noticed, and the helper sees its turns") {
+  const Host host;
+  ProgressDriver driver;
+  unsigned stays = 0;
+  std::atomic<std::uint32_t> shown{0};
+  driver.poll();
+  CHECK(driver.turns() == 0);  // nobody wants to know
+  driver.set_on_stay([](void* count) { ++*static_cast<unsigned*>(count); }, &stays, &shown);
+  for (int i = 0; i < 15; ++i) driver.poll();
+  CHECK(stays == 0);
+  CHECK(shown == 15);
+  driver.note_leaving();
+  for (int i = 0; i < 15; ++i) driver.poll();
+  CHECK(stays == 0);
+  driver.poll();
+  CHECK(stays == 1);
+  CHECK(shown == driver.turns());
+  driver.set_on_stay(nullptr, nullptr);
+  for (int i = 0; i < 40; ++i) driver.poll();
+  CHECK(stays == 1);
+  driver.give_back();
+}
+
 TEST_CASE("Progress driver: the event loop is given back where it was taken over") {
   const Host host;
   ProgressDriver driver;

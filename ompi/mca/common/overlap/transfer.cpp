@@ -161,8 +161,7 @@ int Transfer::post_piece(Lane& lane, std::uint64_t bytes) {
 }
 
 bool Transfer::is_paced() const noexcept {
-  return job_.direction == Direction::put && job_.endpoint->puts_are_messages() &&
-         job_.endpoint->pace() != Pace::whole;
+  return job_.direction == Direction::put && job_.endpoint->paces_puts();
 }
 
 /// How much of a lane may be posted now. @returns  0: nothing before a piece has been sent

@@ -21,8 +21,8 @@ namespace overlap {
 ///                     v  |
 ///                    waiting <--a copy that is left to a later turn-- idle
 ///
-/// Where a put is a message to the BTL it is paced (see Pace), and waits for its piece to be sent
-/// as it waits for room.
+/// Where a put is a message to the BTL it is paced (Endpoint::paces_puts), and waits for its piece
+/// to be sent as it waits for room.
 ///
 /// Whatever fails makes it end with ended(false) when nothing of it is in flight any more; the
 /// caller then moves all the bytes another way. A rail that has refused for good is not asked again

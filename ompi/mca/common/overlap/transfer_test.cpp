@@ -203,14 +203,14 @@ struct OneSocket {
   }
   /// The event loop sends what it has; in the interrupt thread's turn, or in an MPI thread's.
   void turn(bool interrupt_thread) {
-    endpoints.set_pace(interrupt_thread ? Pace::pieces : Pace::whole);
+    endpoints.in_interrupt_thread = interrupt_thread;
     for (std::size_t count = btl.in_flight.size(); count > 0; --count) btl.end(OMPI_SUCCESS);
     if (interrupt_thread) {
       static_cast<void>(endpoints.retry_in_thread());
     } else {
       static_cast<void>(endpoints.retry());
     }
-    endpoints.set_pace(Pace::whole);
+    endpoints.in_interrupt_thread = false;
   }
 };
 
@@ -235,7 +235,7 @@ std::vector<std::uint64_t> lengths_of(const FakeBtl& btl, std::size_t first = 0)
 TEST_CASE("Transfer: the interrupt thread puts into a socket piece by piece, a turn for each") {
   OneSocket way;
   NotingTransfer transfer;
-  way.endpoints.set_pace(Pace::pieces);
+  way.endpoints.in_interrupt_thread = true;
   way.start(transfer, mebibyte);
   std::vector<std::uint64_t> expected(9, piece_bytes);
   expected.front() = first_bytes;
@@ -255,7 +255,7 @@ TEST_CASE("Transfer: the interrupt thread puts into a socket piece by piece, a t
 TEST_CASE("Transfer: an MPI thread posts what the interrupt thread has left of a put") {
   OneSocket way;
   NotingTransfer transfer;
-  way.endpoints.set_pace(Pace::pieces);
+  way.endpoints.in_interrupt_thread = true;
   way.start(transfer, mebibyte);
   way.turn(true);
   way.turn(true);
@@ -281,7 +281,7 @@ TEST_CASE("Transfer: paced puts to one process go one behind the other") {
   OneSocket way;
   std::array<NotingTransfer, 3> transfers;
   const bool interrupt_thread = GENERATE(true, false);  // that goes on with them
-  way.endpoints.set_pace(Pace::pieces);
+  way.endpoints.in_interrupt_thread = true;
   for (NotingTransfer& each : transfers) way.start(each, 2 * piece_bytes);
   CHECK(way.btl.asked.size() == 1);
   std::vector<std::size_t> order;
@@ -302,7 +302,7 @@ TEST_CASE("Transfer: paced puts to one process go one behind the other") {
 TEST_CASE("Transfer: a peer that is lost between pieces ends it once, and nothing more is posted") {
   OneSocket way;
   NotingTransfer transfer;
-  way.endpoints.set_pace(Pace::pieces);
+  way.endpoints.in_interrupt_thread = true;
   way.start(transfer, mebibyte);
   SECTION("the piece fails") {
     way.turn(true);
@@ -331,7 +331,7 @@ TEST_CASE("Transfer: the interrupt thread goes on with puts into sockets alone")
   Endpoint endpoint(endpoints, process.proc, process.bml);
   std::vector<std::byte> memory(mebibyte);
   NotingTransfer transfer;
-  endpoints.set_pace(Pace::pieces);
+  endpoints.in_interrupt_thread = true;
   polled.answers = {OMPI_ERR_OUT_OF_RESOURCE};
   transfer.start({.endpoint = &endpoint,
                   .direction = Direction::put,

@@ -6,10 +6,13 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <functional>
 #include <new>
+#include <string_view>
 
 #include "opal/mca/common/overlap/node/bell.hpp"
 #include "opal/mca/common/overlap/node/helper_start.hpp"
@@ -176,6 +179,19 @@ TEST_CASE("only one helper has a name, and it goes with its process", "[helper]"
   }
   CHECK(listen_at(name));
   CHECK(helper_socket_name(1) != helper_socket_name(2));
+}
+
+TEST_CASE("a helper that does not come up is not waited for", "[helper]") {
+  char path[] = "/tmp/overlap-slow-helper-XXXXXX";
+  Descriptor file(mkostemp(path, O_CLOEXEC));
+  REQUIRE(file);
+  constexpr std::string_view script = "#!/bin/sh\nexec sleep 2\n";
+  REQUIRE(::write(file.get(), script.data(), script.size()) == static_cast<ssize_t>(script.size()));
+  REQUIRE(::fchmod(file.get(), S_IRWXU) == 0);
+  // Nobody may have it open for writing when it is executed.
+  file = Descriptor();
+  CHECK(start_helper(path) == HelperStart::unknown);  // and not that it runs, two seconds later
+  ::unlink(path);
 }
 
 TEST_CASE("a program that is no helper is not started", "[helper]") {

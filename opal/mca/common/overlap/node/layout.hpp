@@ -22,8 +22,19 @@ enum class Doze : std::uint32_t {
   awake,    ///< it looks for messages, or is about to
   parked,   ///< nothing is wanted: it sleeps until a call rings
   napping,  ///< it wakes by itself, soon
-  armed     ///< it sleeps until something arrives: who sends what it waits for wakes it
+  armed,    ///< it sleeps until something arrives: who sends what it waits for wakes it
+  claimed   ///< it sleeps, and somebody who has claimed the wake is about to ring
 };
+
+/// A full barrier. ThreadSanitizer knows no fences.
+inline void full_fence() noexcept {
+#if defined(__SANITIZE_THREAD__)
+  static std::atomic<std::uint32_t> word{0};
+  word.fetch_add(0, std::memory_order_seq_cst);
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
 
 /// An envelope in two words (wake.hpp knows the fields). A reader that finds `second` changed has
 /// read two halves.
@@ -41,7 +52,7 @@ static_assert(sizeof(EnvelopeWords) == 16);
 /// Ownership
 ///   magic .. area_bytes  owner, before anybody knows the area
 ///   bell_*, kernel_*     owner, once, when the interrupt thread is made
-///   doze                 owner; whoever wakes it: armed -> awake
+///   doze                 owner; whoever wakes it: armed -> claimed
 ///   turns                owner
 ///   listed, unlisted, waits    owner, under the progress lock
 ///   claimed, full, arrivals    a sender claims a cell, fills it and marks it full; the helper
@@ -55,6 +66,8 @@ static_assert(sizeof(EnvelopeWords) == 16);
 ///   A6 arrivals[i] written, full bit set (seq_cst) -> A7 full.exchange(acquire), by the helper
 ///   A8 claimed bit cleared (release), by the helper -> A9 claimed.fetch_or(acquire), by a sender
 struct alignas(64) Area {
+  static void fence() noexcept { full_fence(); }
+
   std::uint32_t magic = 0;
   std::uint32_t version = 0;
   std::uint32_t area_bytes = 0;

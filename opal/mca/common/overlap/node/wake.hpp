@@ -126,17 +126,7 @@ class Waits {
 template <class AnyArea>
 [[nodiscard]] bool claim_wake(AnyArea& target) noexcept {
   Doze expected = Doze::armed;
-  return target.doze.compare_exchange_strong(expected, Doze::awake, std::memory_order_acq_rel);
-}
-
-/// A full barrier. ThreadSanitizer knows no fences.
-inline void full_fence() noexcept {
-#if defined(__SANITIZE_THREAD__)
-  static std::atomic<std::uint32_t> word{0};
-  word.fetch_add(0, std::memory_order_seq_cst);
-#else
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-#endif
+  return target.doze.compare_exchange_strong(expected, Doze::claimed, std::memory_order_acq_rel);
 }
 
 /// What whoever has sent a message to a process of its node has to do about it.
@@ -166,7 +156,7 @@ enum class WakeDecision : std::uint8_t {
 template <class AnyArea>
 [[nodiscard]] WakeDecision decide_wake(const AnyArea& target, const Envelope& arrival,
                                        std::uint32_t now_ms) noexcept {
-  full_fence();  // S2, pairs with R2
+  target.fence();  // S2, pairs with R2
   if (target.doze.load(std::memory_order_acquire) != Doze::armed) return WakeDecision::nothing;
   if (!is_waited_for(target, arrival)) return WakeDecision::nothing;
   const std::uint32_t until_ms = target.watched_until_ms.load(std::memory_order_relaxed);

@@ -137,6 +137,7 @@ TEST_CASE("who is to wake", "[wake][P4.5]") {
       {"armed, for something else", Doze::armed, false, 0, nothing},
       {"looks itself", Doze::awake, true, 0, nothing},
       {"wakes by itself", Doze::napping, true, 0, nothing},
+      {"woken by somebody else", Doze::claimed, true, 0, nothing},
       {"wants nothing", Doze::parked, true, 0, nothing},
       {"watched", Doze::armed, true, now_ms + 2, hand_on},
       {"the helper has stopped", Doze::armed, true, now_ms - 1, ring},
