@@ -24,7 +24,7 @@ void fill_status(ompi_status_public_t* status, const Arrived& message) noexcept 
 
 int improbe_once(int source, int tag, ompi_communicator_t* comm, int* matched,
                  ompi_message_t** message, ompi_status_public_t* status) {
-  const Entry entry;
+  const LeavingEntry entry(pml->interrupts);
   Arrived* found = look_for(source, tag, comm);
   *matched = found != nullptr ? 1 : 0;
   *message = MPI_MESSAGE_NULL;
@@ -65,7 +65,7 @@ ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t
 int iprobe(int source, int tag, ompi_communicator_t* comm, int* matched,
            ompi_status_public_t* status) noexcept {
   const int rc = guarded([&]() -> int {
-    const Entry entry;
+    const LeavingEntry entry(pml->interrupts);
     const Arrived* found = look_for(source, tag, comm);
     *matched = found != nullptr ? 1 : 0;
     if (found != nullptr) fill_status(status, *found);
