@@ -102,7 +102,8 @@ right="all bytes right"
     launch 30 -n 2 -x OMPI_MCA_$tunable=-1 $ours "$exchange" 4
     judge "tunable below zero" error "1!$tunable is -1, too small; allowed: 1024 \.\. 67108864 bytes" "!$right"
     launch 30 -n 2 $ours --mca pml_speculative_hazard_control eager "$exchange" 4
-    judge "tunable that is no choice" error "pml_speculative_hazard_control" "eager_flag" "envelope_sequence" "!$right"
+    judge "tunable that is no choice" error "!invalid value" "!$right" \
+        "1!pml_speculative_hazard_control is .eager., which is no choice; allowed: envelope_sequence \| eager_flag"
     launch 30 -n 2 $ours -x OMPI_MCA_pml_speculative_speculaton=0 "$exchange" 4
     judge "unknown tunable" ok "1!no tunable pml_speculative_speculaton" "1!Did you mean pml_speculative_speculation\?" "$right"
     launch 30 -n 2 $ours -x OMPI_MCA_pml_speculative_xyz=0 "$exchange" 4

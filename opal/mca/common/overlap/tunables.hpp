@@ -96,8 +96,8 @@ struct TunableRow {
 // --- Open MPI part (tunables_mca.cpp) --------------------------------------------------
 
 /// Register every row with the MCA; call in the component's register function. A flag or choice
-/// with an unknown value keeps its default for now: Open MPI has told the user, and check_tunables
-/// fails.
+/// with an unknown value keeps its default for now, and check_tunables fails; for a flag Open MPI
+/// has told the user.
 /// @param changeable  storage of the rows that a program may write through MPI_T while it runs
 /// @returns  OPAL_SUCCESS or Open MPI's error
 [[nodiscard]] int register_tunables(const mca_base_component_2_1_0_t* component,

@@ -9,10 +9,40 @@ namespace overlap {
 
 namespace {
 
-/// Storage of the rows whose setting Open MPI refused, with a message of its own, at registration.
-std::vector<const void*>& refused() {
-  static std::vector<const void*> storages;
-  return storages;
+/// A setting refused at registration.
+struct Refused {
+  const void* storage;  ///< the row's
+  std::string given;    ///< as the user wrote it; empty: Open MPI has told the user
+};
+
+std::vector<Refused>& refused() {
+  static std::vector<Refused> settings;
+  return settings;
+}
+
+const Refused* find_refused(const TunableRow& row) {
+  const auto found = std::ranges::find(refused(), row.storage, &Refused::storage);
+  return found == refused().end() ? nullptr : &*found;
+}
+
+/// What the choice now being registered was set to, if that is none of its values.
+std::string& wrong_choice() {
+  static std::string given;
+  return given;
+}
+
+mca_base_var_enum_vfs_fn_t& usual_reading() {
+  static mca_base_var_enum_vfs_fn_t reading = nullptr;
+  return reading;
+}
+
+/// Read a choice as Open MPI does, but keep a wrong one for check_tunables: of Open MPI's own
+/// message users would see nothing when mpirun loses it (show_message).
+int read_choice(mca_base_var_enum_t* enumerator, const char* text, int* value) {
+  if (usual_reading()(enumerator, text, value) == OPAL_SUCCESS) return OPAL_SUCCESS;
+  wrong_choice() = text;
+  *value = 0;
+  return OPAL_SUCCESS;
 }
 
 std::string prefix_of(const mca_base_component_t* component) {
@@ -42,7 +72,11 @@ int make_enumerator(const TunableRow& row, const std::string& full_name,
   for (const std::string& name : names)
     values.push_back({.value = static_cast<int>(values.size()), .string = name.c_str()});
   values.push_back({.value = 0, .string = nullptr});
-  return mca_base_var_enum_create(full_name.c_str(), values.data(), enumerator);
+  const int made = mca_base_var_enum_create(full_name.c_str(), values.data(), enumerator);
+  if (made != OPAL_SUCCESS) return made;
+  usual_reading() = (*enumerator)->value_from_string;
+  (*enumerator)->value_from_string = read_choice;
+  return OPAL_SUCCESS;
 }
 
 int register_row(const mca_base_component_t* component, const TunableRow& row, bool changeable) {
@@ -51,6 +85,7 @@ int register_row(const mca_base_component_t* component, const TunableRow& row, b
     const int made = make_enumerator(row, prefix_of(component) + row.name, &enumerator);
     if (made != OPAL_SUCCESS) return made;
   }
+  wrong_choice().clear();
   const auto level = static_cast<mca_base_var_info_lvl_t>(OPAL_INFO_LVL_1 + row.level - 1);
   const int index = mca_base_component_var_register(
       component, row.name, help_text(row).c_str(), type_of(row.type), enumerator, 0,
@@ -58,8 +93,12 @@ int register_row(const mca_base_component_t* component, const TunableRow& row, b
       changeable ? MCA_BASE_VAR_SCOPE_LOCAL : MCA_BASE_VAR_SCOPE_READONLY, row.storage);
   if (enumerator) OBJ_RELEASE(enumerator);
   if (index == OPAL_ERR_VALUE_OUT_OF_BOUNDS) {
-    refused().push_back(row.storage);
+    refused().push_back({row.storage, {}});
     return OPAL_SUCCESS;
+  }
+  if (!wrong_choice().empty()) {
+    *static_cast<int*>(row.storage) = static_cast<int>(row.default_value);
+    refused().push_back({row.storage, wrong_choice()});
   }
   return index < 0 ? index : OPAL_SUCCESS;
 }
@@ -77,8 +116,9 @@ std::string all_faults(const mca_base_component_t* component, std::span<const Tu
   const std::string prefix = prefix_of(component);
   std::string faults;
   for (const TunableRow& row : rows) {
-    if (std::ranges::find(refused(), row.storage) != refused().end()) continue;
-    const char* given = environment_text(component, row);
+    const Refused* was_refused = find_refused(row);
+    if (was_refused && was_refused->given.empty()) continue;
+    const char* given = was_refused ? was_refused->given.c_str() : environment_text(component, row);
     std::string fault = given ? check_text(prefix, row, given) : std::string();
     if (fault.empty()) fault = check_value(prefix, row);
     if (!fault.empty()) faults += (faults.empty() ? "" : "\n\n") + fault;
@@ -124,11 +164,8 @@ int check_tunables(const mca_base_component_2_1_0_t* component,
   if (!unknown.empty()) show_message(unknown);
   const std::string faults = all_faults(component, rows);
   if (!faults.empty()) show_message(faults);
-  const auto was_refused = [](const TunableRow& row) {
-    return std::ranges::find(refused(), row.storage) != refused().end();
-  };
-  return faults.empty() && std::ranges::none_of(rows, was_refused) ? OPAL_SUCCESS
-                                                                   : OPAL_ERR_BAD_PARAM;
+  return faults.empty() && std::ranges::none_of(rows, find_refused) ? OPAL_SUCCESS
+                                                                    : OPAL_ERR_BAD_PARAM;
 } catch (...) {
   return OPAL_ERR_OUT_OF_RESOURCE;
 }
