@@ -29,7 +29,11 @@
 //   Teardown    When a queue pair has been destroyed, every signalled request of it stands in the
 //               completion queue, exactly once: with its outcome, or flushed. Each receive entry
 //               that an unfinished message had taken comes back flushed. Nothing comes later.
-//   Threads     One thread at a time calls into a Device and everything made from it.
+//   Arrivals    A solicited message, or a work request that fails, makes the device's descriptor
+//               readable when the device was armed before it came. That disarms it. What came
+//               before makes no difference: arm, then poll once more, then sleep.
+//   Threads     One thread at a time calls into a Device and everything made from it. Any thread may
+//               sleep on the descriptor.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -131,6 +135,7 @@ struct WorkRequest {
   bool fenced = false;
   bool inline_data =
       false;  ///< the data is taken before post() returns; at most Capabilities::inline_max_bytes
+  bool solicited = false;  ///< send, send_with_immediate: wakes who sleeps at the other side
   std::uint32_t immediate = 0;
   std::array<Gather, gather_limit> gather{};
   std::uint64_t remote_address = 0;
@@ -289,6 +294,13 @@ class Device {
   /// call.
   /// @returns  false when there is none
   [[nodiscard]] virtual bool poll_event(Event& event) = 0;
+
+  /// What a thread sleeps on until something arrives (see Arrivals); the device's own.
+  /// @returns  -1: this device wakes nobody
+  [[nodiscard]] virtual int arrival_descriptor() const noexcept { return -1; }
+  /// Make the descriptor unreadable, until the next solicited message or failure. A system call for
+  /// some providers.
+  virtual void arm_arrivals() noexcept {}
 };
 
 // --- Providers -------------------------------------------------------------------------
