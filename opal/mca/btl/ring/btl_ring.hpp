@@ -47,6 +47,11 @@ class Transport final : private ConnectionObserver {
   Transport& operator=(const Transport&) = delete;
 
   int progress();
+  /// The same but for connections and failures, which ask Open MPI for processes and end jobs:
+  /// progress() sees to them.
+  int progress_in_thread();
+  [[nodiscard]] int arrival_descriptor() const noexcept { return device_->arrival_descriptor(); }
+  void arm_arrivals() noexcept { device_->arm_arrivals(); }
   void drop(std::span<Handle* const> peers) noexcept;  ///< entries may be null
 
   [[nodiscard]] const fabric::Capabilities& capabilities() const noexcept {
@@ -66,6 +71,7 @@ class Transport final : private ConnectionObserver {
   void on_established(Connection& connection) override;
   void take_last_messages(Endpoint& endpoint) override;
 
+  int move();
   int poll_completions();
   void on_completion(const fabric::Completion& completion);
   void handle_failures();

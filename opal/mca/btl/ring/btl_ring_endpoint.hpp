@@ -120,6 +120,7 @@ struct HeldMessage {
 struct PeerAddress {
   fabric::Address address;
   Secret secret;
+  bool sleeps = false;  ///< a thread of its on what its adapter reports
 };
 
 /// Everything that a peer has which this process talks to: made on first use.

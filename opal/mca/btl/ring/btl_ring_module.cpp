@@ -107,7 +107,8 @@ int send(mca_btl_base_module_t*, Handle* handle, mca_btl_base_descriptor_t* desc
     if (endpoint.waiting.empty()) {
       if (fragment.in_place != nullptr && transport->sender().try_send_in_place(fragment))
         return OPAL_SUCCESS;
-      if (transport->sender().try_send(endpoint, tag, pieces_of(fragment))) {
+      if (transport->sender().try_send(endpoint, tag, pieces_of(fragment),
+                                       fragment.base.des_flags)) {
         if ((fragment.base.des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK) != 0) {
           transport->sent().finish_later(
               fragment);  // not inside the call: the upper layer has not yet noted that it sent it
@@ -143,8 +144,8 @@ int sendi(mca_btl_base_module_t*, Handle* handle, opal_convertor_t* convertor, v
         pieces.second = data;
       }
     }
-    return transport->sender().try_send(endpoint, tag, pieces) ? OPAL_SUCCESS
-                                                               : OPAL_ERR_OUT_OF_RESOURCE;
+    return transport->sender().try_send(endpoint, tag, pieces, flags) ? OPAL_SUCCESS
+                                                                      : OPAL_ERR_OUT_OF_RESOURCE;
   });
   if (rc != OPAL_SUCCESS && descriptor != nullptr) {
     *descriptor =
@@ -241,6 +242,9 @@ void fill_module(mca_btl_base_module_t& table, Transport& made) {
   capability.chained_max_bytes = chained_max_bytes;
   capability.keeps_messages = true;
   capability.in_place_min_bytes = made.frequent().can_send_in_place() ? tunables.frequent_min : 0;
+  capability.arrival_descriptor = made.arrival_descriptor();
+  capability.arm = []() noexcept { transport->arm_arrivals(); };
+  capability.progress_in_thread = progress_in_thread;
   offer_capability(&table, &capability);
 }
 

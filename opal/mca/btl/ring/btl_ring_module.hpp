@@ -101,6 +101,7 @@ mca_btl_base_registration_handle_t* register_memory(mca_btl_base_module_t* btl, 
 int deregister_memory(mca_btl_base_module_t* btl,
                       mca_btl_base_registration_handle_t* handle) noexcept;
 int progress() noexcept;
+int progress_in_thread() noexcept;
 int send_behind(mca_btl_base_module_t* btl, Handle* endpoint, std::uint8_t tag, const void* bytes,
                 std::size_t length, Behind behind) noexcept;
 inline constexpr std::size_t chained_max_bytes = 256;

@@ -6,6 +6,8 @@
 
 #include <stdexcept>
 
+#include "opal/mca/common/overlap/capability.hpp"
+
 #include "btl_ring_module.hpp"
 
 namespace overlap::ring {
@@ -16,7 +18,7 @@ extern "C" OVERLAP_EXPORT mca_btl_base_component_t mca_btl_ring_component;
 /// What a process tells all others at the start.
 struct Published {
   std::uint16_t version = layout_version;
-  std::uint16_t reserved = 0;
+  std::uint16_t sleeps = 0;  ///< 1: on arrivals
   std::uint32_t address_bytes = 0;
   Network network;
   Secret secret{};
@@ -38,6 +40,7 @@ Peers::Peers(fabric::Device& device, const Network& network)
 std::vector<std::byte> Peers::address_bytes() const {
   const fabric::Address address = device_.address();
   Published published;
+  published.sleeps = sleeps_on_arrivals() && device_.arrival_descriptor() != -1 ? 1 : 0;
   published.network = network_;
   published.secret = secret_;
   published.address_bytes = address.size_bytes;
@@ -62,6 +65,7 @@ std::optional<PeerAddress> Peers::find_address(opal_proc_t& proc) const {
   }
   PeerAddress found;
   found.secret = published.secret;
+  found.sleeps = published.sleeps != 0;
   found.address.size_bytes = published.address_bytes;
   std::memcpy(found.address.bytes.data(), bytes.data() + sizeof published, published.address_bytes);
   if (!device_.may_reach(found.address)) return std::nullopt;

@@ -10,12 +10,15 @@
 
 namespace overlap::ring {
 
-bool Sender::try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
+bool Sender::try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces,
+                      std::uint32_t flags) {
   if (!can_send(endpoint)) [[unlikely]] {
     parts_.connector.want(endpoint.messages);
     return false;
   }
   if (!endpoint.messages.account.has_room()) return false;
+  if ((flags & MCA_BTL_DES_FLAGS_SIGNAL) != 0 && endpoint.where.sleeps)
+    return try_post_channel(endpoint, tag, pieces, true);
   if (endpoint.stream.route(pieces.bytes(), slot_payload_bytes_) == Channel::ring) [[likely]] {
     post_ring(endpoint, tag, pieces);
     return true;
@@ -39,7 +42,8 @@ void Sender::post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces&
   ++counters().ring_sent;
 }
 
-bool Sender::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
+bool Sender::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces,
+                              bool wakes) {
   const auto index = parts_.buffers.try_take();
   if (!index) return false;
   std::byte* const buffer = parts_.buffers.at(*index);
@@ -55,8 +59,10 @@ bool Sender::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const 
                        parts_.buffers.local_key()};
   request.inline_data = request.gather[0].bytes <= parts_.able.inline_max_bytes;
   request.signalled = true;  // it gives the buffer back
+  request.solicited = wakes;
   post(parts_.upper, endpoint.messages, request);
   ++counters().channel_sent;
+  if (wakes) ++counters().waking_sent;
   return true;
 }
 
@@ -109,7 +115,7 @@ void Sender::flush(Endpoint& endpoint) {
       endpoint.waiting.pop_front();  // its completion finishes it
       continue;
     }
-    if (!try_send(endpoint, fragment.tag, pieces_of(fragment))) return;
+    if (!try_send(endpoint, fragment.tag, pieces_of(fragment), fragment.base.des_flags)) return;
     endpoint.waiting.pop_front();
     parts_.sent.finish_later(fragment);
   }

@@ -47,8 +47,11 @@ class Sender {
   [[nodiscard]] static bool can_send(const Endpoint& endpoint) noexcept {
     return endpoint.messages.established() && endpoint.ending.usable();
   }
+  /// @param flags  of the descriptor: a message with MCA_BTL_DES_FLAGS_SIGNAL wakes a peer that
+  ///               sleeps. No write into a ring does that, so it goes through the channel
   /// @returns  false: no connection yet, or no room; nothing has changed
-  [[nodiscard]] bool try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces);
+  [[nodiscard]] bool try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces,
+                              std::uint32_t flags);
   /// Header and tail from the slot, the payload from the user's buffer, in one write (P3.2). Its
   /// completion finishes the fragment. @returns  the same
   [[nodiscard]] bool try_send_in_place(Fragment& fragment);
@@ -62,7 +65,7 @@ class Sender {
  private:
   void post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces);
   [[nodiscard]] bool try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag,
-                                      const Pieces& pieces);
+                                      const Pieces& pieces, bool wakes = false);
 
   SendParts parts_;
   std::uint32_t slot_payload_bytes_;

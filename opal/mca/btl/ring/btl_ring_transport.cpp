@@ -88,6 +88,16 @@ Transport::~Transport() {
 
 int Transport::progress() {
   frequent_.note_pass();
+  const int count = move();
+  return count + connector_.poll_events_when_due();
+}
+
+int Transport::progress_in_thread() {
+  const DeferredFailures::Hold hold(failures_);
+  return move();
+}
+
+int Transport::move() {
   int count = receiver_.poll_rings();
   if (const int completed = poll_completions(); completed > 0) {
     count += completed;
@@ -95,7 +105,7 @@ int Transport::progress() {
   }
   if (!busy_.empty() || !sent_.empty()) [[unlikely]]
     count += serve_busy();
-  return count + connector_.poll_events_when_due();
+  return count;
 }
 
 /// Whatever waits for room, for a callback, or to be told to a peer that nothing else is sent to.
@@ -298,14 +308,22 @@ void Transport::drop(std::span<Handle* const> peers) noexcept {
   }
 }
 
-int progress() noexcept {
+namespace {
+
+int progress_by(int (Transport::*way)()) noexcept {
   if (transport == nullptr) return 0;
   const Guard guard;
   try {
-    return transport->progress();
+    return (transport->*way)();
   } catch (...) {
     refuse_to_go_on();
   }
 }
+
+}  // namespace
+
+int progress() noexcept { return progress_by(&Transport::progress); }
+
+int progress_in_thread() noexcept { return progress_by(&Transport::progress_in_thread); }
 
 }  // namespace overlap::ring

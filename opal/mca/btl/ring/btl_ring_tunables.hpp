@@ -36,6 +36,7 @@ struct Counters {
   std::uint64_t ring_sent = 0;
   std::uint64_t ring_received = 0;
   std::uint64_t channel_sent = 0;
+  std::uint64_t waking_sent = 0;
   std::uint64_t channel_received = 0;
   std::uint64_t ring_full = 0;
   std::uint64_t explicit_messages = 0;

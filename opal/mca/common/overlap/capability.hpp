@@ -39,7 +39,22 @@ struct BtlCapability {
   /// btl_prepare_src may send a contiguous buffer of at least this size from where it lies (P3.2);
   /// 0: never. The sender asks btl_sendi first, which refuses when it wants that.
   std::size_t in_place_min_bytes = 0;
+
+  /// Can be read when a message with MCA_BTL_DES_FLAGS_SIGNAL has come since arm(); -1: the BTL
+  /// wakes nobody. Who is about to sleep on it arms, polls once more, and sleeps.
+  int arrival_descriptor = -1;
+  void (*arm)() noexcept = nullptr;  ///< if arrival_descriptor is not -1
+  /// btl_progress for a thread that is none of MPI's: connections and their failures are left to
+  /// the next call of btl_progress. If arrival_descriptor is not -1.
+  ///
+  /// @thread  these two: under the lock that keeps all other calls of the BTL out
+  int (*progress_in_thread)() noexcept = nullptr;
 };
+
+/// Has this process a thread that sleeps on arrivals? BTLs tell its peers, which then signal what
+/// it may sleep for. @thread  MPI_Init only, before the BTLs are made
+void set_sleeps_on_arrivals(bool sleeps) noexcept;
+[[nodiscard]] bool sleeps_on_arrivals() noexcept;
 
 /// Leave a BTL's table; `capability` stays valid until withdrawn. A second offer replaces the
 /// first. @thread MPI_Init, MPI_Finalize only
