@@ -21,8 +21,11 @@ void end_without_memory() noexcept {
 
 namespace {
 
-constexpr std::uint32_t control_flags =
-    MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_FLAGS_SIGNAL;
+/// @param wakes  a thread of the other process that sleeps
+constexpr std::uint32_t control_flags(bool wakes) noexcept {
+  return MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP |
+         (wakes ? MCA_BTL_DES_FLAGS_SIGNAL : 0);
+}
 
 // Pieces of work of one endpoint in one round: the others get their turn, and a round is bounded.
 constexpr std::size_t round_messages = 64;
@@ -57,7 +60,7 @@ class Endpoint::StoredMessage final : public Work {
   }
 
   bool try_again() override {
-    if (!endpoint_.try_send_bytes(rail_, tag_, bytes_, hold_)) return false;
+    if (!endpoint_.try_send_bytes(rail_, tag_, bytes_, hold_, announces_.has_value())) return false;
     if (announces_) endpoint_.announce(*announces_);
     delete this;
     return true;
@@ -130,9 +133,10 @@ bool Endpoint::try_send(Rail& rail, mca_btl_base_descriptor_t* descriptor, mca_b
 }
 
 bool Endpoint::try_send_bytes(Rail& rail, mca_btl_base_tag_t tag, std::span<const std::byte> bytes,
-                              MessageHold hold) {
+                              MessageHold hold, bool wakes) {
   mca_btl_base_descriptor_t* descriptor = nullptr;
-  mca_bml_base_alloc(rail.bml_btl, &descriptor, MCA_BTL_NO_ORDER, bytes.size(), control_flags);
+  mca_bml_base_alloc(rail.bml_btl, &descriptor, MCA_BTL_NO_ORDER, bytes.size(),
+                     control_flags(wakes));
   if (descriptor == nullptr) return false;
   std::memcpy(descriptor->des_segments[0].seg_addr.pval, bytes.data(), bytes.size());
   descriptor->des_segments[0].seg_len = bytes.size();
@@ -142,19 +146,20 @@ bool Endpoint::try_send_bytes(Rail& rail, mca_btl_base_tag_t tag, std::span<cons
 
 void Endpoint::send_control(Rail& rail, mca_btl_base_tag_t tag, std::span<const std::byte> bytes,
                             MessageHold hold, const node::Envelope* announces) {
+  const bool wakes = announces != nullptr;
   // Not past those that wait already: the other side would have to stash what comes before its
   // turn.
   if (messages_.empty()) {
     // btl_sendi sends at once or refuses: it keeps nothing.
     if (rail.btl().btl_sendi != nullptr &&
         mca_bml_base_sendi(rail.bml_btl, nullptr, const_cast<std::byte*>(bytes.data()),
-                           bytes.size(), 0, MCA_BTL_NO_ORDER, control_flags, tag,
+                           bytes.size(), 0, MCA_BTL_NO_ORDER, control_flags(wakes), tag,
                            nullptr) == OMPI_SUCCESS) {
       hold.release();
       if (announces != nullptr) announce(*announces);
       return;
     }
-    if (try_send_bytes(rail, tag, bytes, hold)) {
+    if (try_send_bytes(rail, tag, bytes, hold, wakes)) {
       if (announces != nullptr) announce(*announces);
       return;
     }

@@ -130,8 +130,8 @@ class Endpoint {
   /// any, is released when the message needs this process no more. Throws std::bad_alloc.
   ///
   /// @param rail      of this endpoint
-  /// @param announces what a process of this node must be woken for if it waits for it; nullptr:
-  ///                  the message can wait
+  /// @param announces what its process must be woken for if it waits for it; nullptr: the message
+  ///                  can wait
   void send_control(Rail& rail, mca_btl_base_tag_t tag, std::span<const std::byte> bytes,
                     MessageHold hold = {}, const node::Envelope* announces = nullptr);
   /// A message that its process may wait for has been given to a BTL.
@@ -176,7 +176,7 @@ class Endpoint {
   }
   [[nodiscard]] bool has_work() const noexcept { return !messages_.empty() || !transfers_.empty(); }
   [[nodiscard]] bool try_send_bytes(Rail& rail, mca_btl_base_tag_t tag,
-                                    std::span<const std::byte> bytes, MessageHold hold);
+                                    std::span<const std::byte> bytes, MessageHold hold, bool wakes);
   class StoredMessage;
 
   Endpoints& all_;

@@ -84,12 +84,13 @@ bool EventWatch::is_readable() const noexcept {
   return poll(&set, 1, 0) > 0;
 }
 
-bool EventWatch::sleep(Sleep sleep, int also) noexcept {
+bool EventWatch::sleep(Sleep sleep, int also, int network) noexcept {
   const auto neighbours = neighbours_ != nullptr ? neighbours_->descriptors() : std::array{-1, -1};
   pollfd sets[] = {{bell_.get(), POLLIN, 0},     {readable_.get(), POLLIN, 0},
                    {writable_.get(), POLLIN, 0}, {neighbours[0], POLLIN, 0},
-                   {neighbours[1], POLLIN, 0},   {also, POLLIN, 0}};
-  woken_by_neighbour_ = also_readable_ = false;
+                   {neighbours[1], POLLIN, 0},   {also, POLLIN, 0},
+                   {network, POLLIN, 0}};
+  woken_by_sender_ = also_readable_ = false;
   const nfds_t count = sleep.until == Sleep::Until::arrival ? std::size(sets) : 1;
   const timespec nap{0, static_cast<long>(sleep.nap_ns)};
   if (ppoll(sets, count, sleep.until == Sleep::Until::time ? &nap : nullptr, nullptr) <= 0) {
@@ -102,7 +103,8 @@ bool EventWatch::sleep(Sleep sleep, int also) noexcept {
     while (epoll_wait(writable_.get(), edges, std::size(edges), 0) == std::size(edges)) {}
   }
   also_readable_ = sets[5].revents != 0;
-  if ((sets[3].revents | sets[4].revents) != 0) woken_by_neighbour_ = neighbours_->silence();
+  if ((sets[3].revents | sets[4].revents) != 0) woken_by_sender_ = neighbours_->silence();
+  if (sets[6].revents != 0) woken_by_sender_ = true;
   if (sets[0].revents == 0) return false;
   std::uint64_t rings = 0;
   return read(bell_.get(), &rings, sizeof rings) == sizeof rings;

@@ -44,12 +44,12 @@ class EventWatch {
   [[nodiscard]] bool is_readable() const noexcept;
 
   /// @returns  whether the bell has rung @thread  interrupt thread, progress lock NOT held
-  /// @param also  one more descriptor that ends a sleep until an arrival; -1: none
-  [[nodiscard]] bool sleep(Sleep sleep, int also = -1) noexcept;
+  /// @param also, network  more descriptors that end a sleep until an arrival; -1: none
+  [[nodiscard]] bool sleep(Sleep sleep, int also = -1, int network = -1) noexcept;
   /// Was it readable at the end of the last sleep? @thread  interrupt thread
   [[nodiscard]] bool also_readable() const noexcept { return also_readable_; }
-  /// Did a neighbour end the last sleep? @thread  interrupt thread
-  [[nodiscard]] bool woken_by_neighbour() const noexcept { return woken_by_neighbour_; }
+  /// Did a neighbour or the network end the last sleep? @thread  interrupt thread
+  [[nodiscard]] bool woken_by_sender() const noexcept { return woken_by_sender_; }
   /// Wake the sleeper after that time, or keep it from its next sleep; the last call counts.
   /// @thread  any
   void ring(std::uint32_t delay_ns) noexcept;
@@ -69,7 +69,7 @@ class EventWatch {
   std::size_t events_ = 0;                ///< of the event loop at the last sync
   bool is_due_ = false;
   node::Bell* neighbours_ = nullptr;
-  bool woken_by_neighbour_ = false;
+  bool woken_by_sender_ = false;
   bool also_readable_ = false;
 };
 

@@ -94,6 +94,13 @@ void InterruptThread::serve_node(const mca_btl_base_module_t& btl) noexcept {
   if (demand_ != 0) watch_stay(true);
 }
 
+void InterruptThread::serve_network(const BtlCapability& capability) noexcept {
+  if (network_ != nullptr || capability.arrival_descriptor == -1 || !is_possible()) return;
+  network_ = &capability;
+  driver_.let_thread_poll(capability.progress_in_thread);
+  if (demand_ != 0) watch_stay(true);
+}
+
 std::uint64_t InterruptThread::least_copy_bytes() const noexcept {
   return common::progress_is_on() && state_ <= State::running && !has_windows()
              ? common::tunables.copy_min
@@ -117,10 +124,10 @@ std::uint32_t InterruptThread::must_ring_slow() noexcept {
   helper_.report_failure();
   if (!interruption_.must_ring(std::exchange(fresh_, false))) return no_ring;
   ++common::counters.interrupt_rings;
-  // A copy takes no longer than the delay for what takes a network milliseconds. Less than 10 us
-  // would fire before the call has returned.
-  constexpr std::uint32_t copies_hurry = 3;
-  return interruption_.ring_delay_ns() / (polls() ? copies_hurry : 1);
+  // A copy, or an adapter's transfer, takes no longer than the delay for what takes a socket
+  // milliseconds. Less than 10 us would fire before the call has returned.
+  constexpr std::uint32_t fast_hurry = 3;
+  return interruption_.ring_delay_ns() / (polls() ? fast_hurry : 1);
 }
 
 bool InterruptThread::start() noexcept {
@@ -179,8 +186,8 @@ bool InterruptThread::wanted() const noexcept {
 
 bool InterruptThread::sleep(Sleep sleep) noexcept {
   if (sleep.until == Sleep::Until::arrival) helper_.note_armed();
-  const bool rung = watch_.sleep(sleep, helper_.descriptor());
-  woken_by_neighbour_ = watch_.woken_by_neighbour();
+  const bool rung = watch_.sleep(sleep, helper_.descriptor(), watched_network_);
+  woken_by_sender_ = watch_.woken_by_sender();
   // What was left for a helper that has gone is found by the look that follows.
   if (watch_.also_readable()) static_cast<void>(helper_.has_gone(node_));
   return rung;
@@ -203,9 +210,9 @@ InterruptThread::Turn InterruptThread::turn() noexcept {
   left_connections_ = found.left_connections;
   ++common::counters.interrupt_turns;
   if (!found.moved) ++common::counters.interrupt_turns_empty;
-  if (std::exchange(woken_by_neighbour_, false) && !found.moved) note_futile_wake();
-  const bool blind =
-      polls() && (endpoints_.has_local_work() || endpoints_.fragments_in_flight != 0);
+  if (std::exchange(woken_by_sender_, false) && !found.moved) note_futile_wake();
+  const bool blind = serves_node_ && polls() &&
+                     (endpoints_.has_local_work() || endpoints_.fragments_in_flight != 0);
   if (!driver_.turns_events()) return {.moved = found.moved, .readable = false, .blind = blind};
   watch_.sync(turned_elsewhere());
   synced_turns_ = turns();
@@ -214,10 +221,14 @@ InterruptThread::Turn InterruptThread::turn() noexcept {
 }
 
 bool InterruptThread::look_again(bool in_thread) noexcept {
+  if (in_thread) {
+    watched_network_ = network_descriptor();
+    if (watched_network_ != -1) network_->arm();
+  }
   if (!polls()) return false;
   bool moved = false;
   endpoints_.in_interrupt_thread = in_thread;
-  must_run([this, &moved] { moved = driver_.look_at_thread_btl(); });
+  must_run([this, &moved] { moved = driver_.look_at_thread_btls(); });
   endpoints_.in_interrupt_thread = false;
   return moved;
 }

@@ -15,16 +15,17 @@
 namespace overlap {
 
 /// One thread per process that sleeps in the kernel on the sockets of BTLs that libevent drives
-/// (tcp) and on a bell that neighbours ring, and progresses once under the progress lock when
-/// something has come and no MPI thread is progressing.
+/// (tcp), on a bell that neighbours ring and on what an adapter reports, and progresses once under
+/// the progress lock when something has come and no MPI thread is progressing.
 ///
 /// It is made when a call first leaves MPI with a request that needs this process, and only where
-/// it can serve one: over sockets, or through shared memory (serve_node()). It never calls
+/// it can serve one: over sockets, through shared memory (serve_node()), or by a BTL that wakes who
+/// sleeps (serve_network()). It never calls
 /// opal_progress, makes no connection and accepts those of processes that have an endpoint only,
 /// and completes no request: what has ended waits in the completion queue for an MPI thread.
 ///
 /// Ownership
-///   all but watch_, helper_   progress lock
+///   all but what follows      progress lock
 ///   watch_, helper_  the thread; the watch's bell: anybody
 ///   node_'s doze     see Interruption
 class InterruptThread {
@@ -41,13 +42,16 @@ class InterruptThread {
   /// common_overlap_progress says so. @thread  MPI thread, progress lock held
   void serve_node(const mca_btl_base_module_t& btl) noexcept;
   [[nodiscard]] bool serves_node() const noexcept { return serves_node_; }
+  /// The same for a BTL that wakes who sleeps, if this one does; the first is served. It needs no
+  /// core to spare: the adapter moves the data. @param capability  outlives the thread
+  void serve_network(const BtlCapability& capability) noexcept;
   /// A request needs this process to get further, and no longer. @thread  progress lock held
   void add_demand() noexcept {
     fresh_ = true;
-    if (demand_++ == 0 && serves_node_) watch_stay(true);
+    if (demand_++ == 0 && serves_btls()) watch_stay(true);
   }
   void drop_demand() noexcept {
-    if (--demand_ == 0 && serves_node_) watch_stay(false);
+    if (--demand_ == 0 && serves_btls()) watch_stay(false);
   }
   [[nodiscard]] node::Waits& waits() noexcept { return node_.waits(); }
   /// Is the caller this thread? What it ends, an MPI thread completes. @thread  progress lock held
@@ -57,7 +61,7 @@ class InterruptThread {
   /// @returns  the delay for ring(), or no_ring
   /// @thread  progress lock held
   [[nodiscard]] std::uint32_t must_ring() noexcept {
-    if (demand_ == 0 || !(driver_.turns_events() || serves_node_)) [[likely]]
+    if (demand_ == 0 || !(driver_.turns_events() || serves_btls())) [[likely]]
       return no_ring;
     return must_ring_slow();
   }
@@ -93,10 +97,17 @@ class InterruptThread {
   void watch_stay(bool on) noexcept;
   void note_futile_wake() noexcept;
   [[nodiscard]] std::uint64_t least_copy_bytes() const noexcept;
+  [[nodiscard]] bool serves_btls() const noexcept { return serves_node_ || network_ != nullptr; }
   /// May it poll BTLs now?
-  [[nodiscard]] bool polls() const noexcept { return serves_node_ && !has_windows(); }
+  [[nodiscard]] bool polls() const noexcept { return serves_btls() && !has_windows(); }
   /// Is there a copy, or what waits for room, that it could see to?
-  [[nodiscard]] bool has_work() const noexcept { return polls() && endpoints_.has_local_work(); }
+  [[nodiscard]] bool has_work() const noexcept {
+    return serves_node_ && polls() && endpoints_.has_local_work();
+  }
+  /// What the network reports arrivals by, if it may poll now. @returns  -1: nothing
+  [[nodiscard]] int network_descriptor() const noexcept {
+    return network_ != nullptr && polls() ? network_->arrival_descriptor : -1;
+  }
 
   // The host of Interruption.
   template <class T>
@@ -115,7 +126,8 @@ class InterruptThread {
   static void fence() noexcept { node::full_fence(); }  // R2, pairs with S2 (node/wake.hpp)
   [[nodiscard]] bool look_again(bool in_thread) noexcept;
   [[nodiscard]] bool is_stale() noexcept {
-    return (driver_.turns_events() && is_watch_stale()) || has_work();
+    return (driver_.turns_events() && is_watch_stale()) || has_work() ||
+           network_descriptor() != watched_network_;
   }
   /// A call may have come to know a process whose connection was left to MPI threads.
   [[nodiscard]] bool is_watch_stale() noexcept {
@@ -135,9 +147,12 @@ class InterruptThread {
   State state_ = State::none;
   bool serves_node_ = false;
   bool node_choice_reported_ = false;
-  bool woken_by_neighbour_ = false;  ///< and has not taken a turn since; the thread's
-  bool left_connections_ = false;    ///< in the thread's last turn
-  bool fresh_ = false;               ///< demand has been added, and no call has left MPI since
+  const BtlCapability* network_ = nullptr;  ///< of the BTL that serve_network() has taken
+  /// What the thread sleeps on besides; it writes it under the lock, and reads it without.
+  int watched_network_ = -1;
+  bool woken_by_sender_ = false;   ///< and has not taken a turn since; the thread's
+  bool left_connections_ = false;  ///< in the thread's last turn
+  bool fresh_ = false;             ///< demand has been added, and no call has left MPI since
   std::uint32_t demand_ = 0;
   std::uint32_t synced_turns_ = 0;           ///< turns() when the watch was synced
   std::atomic<Doze> own_doze_{Doze::awake};  ///< without a node area

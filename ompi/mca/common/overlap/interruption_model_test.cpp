@@ -31,7 +31,15 @@ enum class Fault : std::uint8_t {
   arms_blindly,      ///< the thread does not look again when it has armed itself
   posts_blindly,     ///< a call that posts a receive beside an armed thread does not look
   no_sender_fence,   ///< decide_wake() has no fence
-  no_poster_fence    ///< the call that posts has none
+  no_poster_fence,   ///< the call that posts has none
+  arms_too_late      ///< the thread polls before it arms the adapter
+};
+
+/// How messages come.
+enum class Way : std::uint8_t {
+  socket,
+  shared,  ///< a neighbour writes them, and rings
+  network  ///< an adapter writes them, and reports the first one after it was armed
 };
 
 /// In the place of node::Area, for decide_wake().
@@ -57,7 +65,8 @@ bool is_waited_for(const ModelArea& area, const overlap::node::Envelope& arrival
 ///   kernel_    rung | arrived; the kernel's own words for the bell and the socket
 ///   sends_     progress lock; bits of sends whose data is for a socket that has room, and stale
 ///   receive_   progress lock; bits of receives, or of sends that wait for an answer, outstanding
-///   fifo_      shared memory: bits of messages that neighbours have written, unseen
+///   fifo_      shared memory: bits of messages that neighbours or the adapter have written, unseen
+///   adapter_   1: armed
 ///   unexpected_  progress lock; bits of messages that have been seen before their receive
 template <Fault fault>
 class World {
@@ -68,11 +77,8 @@ class World {
   static constexpr std::uint32_t first = 1, second = 2, stale = 4;
 
   /// @param outstanding  bits of receives, from the start
-  /// @param is_shared    messages come through shared memory, not through the socket
-  World(std::uint32_t outstanding, bool is_shared)
-      : shared(is_shared),
-        area(outstanding, fault != Fault::no_sender_fence),
-        receive_(outstanding) {}
+  World(std::uint32_t outstanding, Way messages)
+      : way(messages), area(outstanding, fault != Fault::no_sender_fence), receive_(outstanding) {}
 
   // --- a neighbour ---------------------------------------------------------------------------
 
@@ -84,6 +90,13 @@ class World {
   /// A neighbour claims the wake for a message of the first receive, and is stopped there.
   void neighbour_stops() {
     if (wants_wake(first)) static_cast<void>(claim_wake(area));
+  }
+
+  // --- an adapter ---------------------------------------------------------------------------
+
+  void adapter_writes(std::uint32_t which) {
+    fifo_.modify(0, which);
+    if (adapter_.exchange(0, fenced) != 0) change(reported);
   }
 
   // --- the kernel ---------------------------------------------------------------------------
@@ -135,7 +148,8 @@ class World {
       const std::uint32_t seen = kernel_.modify(rung, 0);
       if (is_rung(seen)) return true;
       if (sleep.until == Sleep::Until::arrival) {
-        if ((kernel_.modify(belled, 0) & belled) != 0 || (seen & arrived) != 0) return false;
+        if ((kernel_.modify(belled, 0) & belled) != 0) return false;
+        if ((seen & (arrived | reported)) != 0) return false;
       }
       Machine::current->step({StepKind::wait, kernel_.cell(), seen});
       if (fault == Fault::ring_is_not_kept) return true;
@@ -144,10 +158,12 @@ class World {
   bool try_lock() { return held_.exchange(1, fenced) == 0; }
   void unlock() { held_.store(0, fenced); }
   std::uint32_t turns() { return tests ? turns_.load(std::memory_order_relaxed) : 0; }
-  bool wanted() { return receive_.load(fenced) != 0 || (!shared && sends_.load(fenced) != 0); }
+  bool wanted() {
+    return receive_.load(fenced) != 0 || (way == Way::socket && sends_.load(fenced) != 0);
+  }
   typename Interruption::Turn turn() {
     const bool moved = serve();
-    const bool readable = !shared && (kernel_.load(fenced) & arrived) != 0;
+    const bool readable = way == Way::socket && (kernel_.load(fenced) & arrived) != 0;
     return {.moved = fault != Fault::one_turn && moved, .readable = readable};
   }
   void fence() {
@@ -155,16 +171,20 @@ class World {
   }
   bool look_again(bool in_thread) {
     if (fault == (in_thread ? Fault::arms_blindly : Fault::posts_blindly)) return false;
-    return shared && serve_fifo();
+    const bool arms = way == Way::network && in_thread;
+    if (arms && fault != Fault::arms_too_late) arm();
+    const bool moved = way != Way::socket && serve_fifo();
+    if (arms && fault == Fault::arms_too_late) arm();
+    return moved;
   }
   Atomic<overlap::Doze>& doze() { return area.doze; }
   bool is_stale() {
-    return !shared && fault != Fault::never_stale && (sends_.load(fenced) & stale) != 0;
+    return way == Way::socket && fault != Fault::never_stale && (sends_.load(fenced) & stale) != 0;
   }
 
   bool answers = false;  ///< what arrives is answered by data, as a sender answers a receiver
   bool tests = false;    ///< the application calls progress()
-  const bool shared;
+  const Way way;
   ModelArea area;
   std::optional<Interruption> interruption{*this};
 
@@ -189,11 +209,15 @@ class World {
   bool serve_fifo() {
     const std::uint32_t came = fifo_.load(std::memory_order_acquire);
     if (came == 0) return false;
-    fifo_.store(0, fenced);
+    fifo_.modify(came, 0);
     const std::uint32_t waited = receive_.load(fenced);
     end_receives(came & waited);
     if ((came & ~waited) != 0) unexpected_.modify(0, came & ~waited);
     return true;
+  }
+  void arm() {
+    kernel_.modify(reported, 0);
+    adapter_.store(1, fenced);
   }
   void end_receives(std::uint32_t which) {
     receive_.modify(which, 0);
@@ -211,7 +235,7 @@ class World {
   /// A turn of the event loop: what is to be sent at its beginning goes, then what has arrived is
   /// read; it ends the receive, or is answered by data that a later turn sends.
   bool serve() {
-    if (shared) return serve_fifo();
+    if (way != Way::socket) return serve_fifo();
     const std::uint32_t sent = sends_.modify(first | second | stale, 0);
     const bool came = (kernel_.modify(arrived, 0) & arrived) != 0;
     if (came) receive_.store(0, fenced);
@@ -219,12 +243,13 @@ class World {
     return (sent & (first | second)) != 0 || came;
   }
 
-  static constexpr std::uint32_t rung = 1, arrived = 2, stopped = 4, belled = 8;
+  static constexpr std::uint32_t rung = 1, arrived = 2, stopped = 4, belled = 8, reported = 16;
   Cell kernel_{0};
   Cell held_{0};  ///< the progress lock
   Cell sends_{0};
   Cell receive_;
   Cell fifo_{0};
+  Cell adapter_{0};
   Cell unexpected_{0};
   Cell second_open_{1};  ///< until the second receive has ended
   Cell turns_{0};
@@ -234,14 +259,14 @@ class World {
 template <Fault fault>
 using Script = std::function<void(World<fault>&)>;
 
-/// @param shared  through shared memory; receives that are outstanding from the start
+/// @param outstanding  receives, from the start
 ///
 /// Thread 0 is the interrupt thread, 1 the application, 2 the network, if anything arrives.
 template <Fault fault>
 Verdict explore(const Script<fault>& application, const Script<fault>& network = {},
-                std::optional<std::uint32_t> shared = {}) {
+                Way way = Way::socket, std::uint32_t outstanding = 0) {
   std::optional<World<fault>> world;
-  const auto setup = [&] { world.emplace(shared.value_or(0), shared.has_value()); };
+  const auto setup = [&] { world.emplace(outstanding, way); };
   std::vector<std::function<void()>> threads;
   threads.emplace_back([&] { world->interruption->run(); });
   threads.emplace_back([&] {
@@ -311,7 +336,7 @@ Verdict neighbour() {
         world.receive();
         world.await_receive();
       },
-      [](auto& world) { world.neighbour_sends(world.first); }, 0U);
+      [](auto& world) { world.neighbour_sends(world.first); }, Way::shared);
 }
 /// The thread may be armed for another receive, whose message never comes, when this one is posted.
 template <Fault fault>
@@ -321,7 +346,7 @@ Verdict two_receives() {
         world.receive(world.second);
         world.await_second();
       },
-      [](auto& world) { world.neighbour_sends(world.second); }, World<fault>::first);
+      [](auto& world) { world.neighbour_sends(world.second); }, Way::shared, World<fault>::first);
 }
 
 /// A neighbour claims the wake and never rings; the next call with a large message makes up for it.
@@ -334,9 +359,19 @@ Verdict stopped_neighbour() {
         world.neighbour_sends(world.second);
         world.await_second();
       },
-      {}, World<fault>::first);
+      {}, Way::shared, World<fault>::first);
 }
 
+/// A message by an adapter, for a receive that is posted before, meanwhile or afterwards.
+template <Fault fault>
+Verdict adapter() {
+  return explore<fault>(
+      [](auto& world) {
+        world.receive();
+        world.await_receive();
+      },
+      [](auto& world) { world.adapter_writes(world.first); }, Way::network);
+}
 void check_holds(const Verdict& verdict) {
   INFO(verdict.states << " states, " << verdict.paths << " paths; the last one:\n"
                       << verdict.story);
@@ -363,6 +398,11 @@ TEST_CASE("a neighbour's message is seen while the application computes",
   check_holds(two_receives<Fault::none>());
 }
 
+TEST_CASE("what an adapter reports is seen while the application computes",
+          "[interrupt][model][P4.2]") {
+  check_holds(adapter<Fault::none>());
+}
+
 TEST_CASE("a wake that is claimed and never rung", "[interrupt][model][P4.5]") {
   check_holds(stopped_neighbour<Fault::none>());
 }
@@ -378,6 +418,8 @@ TEST_CASE("planted faults end in a request that waits for ever", "[interrupt][mo
   CHECK(two_receives<Fault::posts_blindly>().outcome == Outcome::deadlock);
   CHECK(two_receives<Fault::no_poster_fence>().outcome == Outcome::deadlock);
   CHECK(stopped_neighbour<Fault::never_rings>().outcome == Outcome::deadlock);
+  CHECK(adapter<Fault::arms_blindly>().outcome == Outcome::deadlock);
+  CHECK(adapter<Fault::arms_too_late>().outcome == Outcome::deadlock);
 }
 
 #endif

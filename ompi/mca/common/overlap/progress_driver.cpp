@@ -21,7 +21,7 @@ void ProgressDriver::need_events() noexcept { event_driven_ = more_ = true; }
 void ProgressDriver::give_back() noexcept {
   for (unsigned i = 0; i < btl_count_; ++i) opal_progress_register(btls_[i]);
   btl_count_ = 0;
-  thread_btl_ = nullptr;
+  thread_btl_count_ = 0;
   if (event_driven_) set_event_polling(true);
   event_driven_ = false;
   on_stay_ = nullptr;
@@ -29,19 +29,24 @@ void ProgressDriver::give_back() noexcept {
   set_pollable(nullptr, false);
 }
 
-ProgressDriver::ThreadTurn ProgressDriver::turn_in_thread(bool btl, KnowsProcess knows,
+ProgressDriver::ThreadTurn ProgressDriver::turn_in_thread(bool btls, KnowsProcess knows,
                                                           const void* context) noexcept {
   const unsigned before = noted_;
-  if (btl) events_ += static_cast<unsigned>(thread_btl_());
+  if (btls) poll_thread_btls();
   const std::size_t left = event_driven_ ? poll_events_of(knows, context) : 0;
   const int found_room = after_turn_ != nullptr && pollable_ != nullptr ? after_turn_() : 0;
   return {.moved = noted_ != before || found_room != 0, .left_connections = left != 0};
 }
 
-bool ProgressDriver::look_at_thread_btl() {
+bool ProgressDriver::look_at_thread_btls() {
   const unsigned before = noted_;
-  events_ += static_cast<unsigned>(thread_btl_());
+  poll_thread_btls();
   return noted_ != before;
+}
+
+void ProgressDriver::poll_thread_btls() {
+  for (unsigned i = 0; i < thread_btl_count_; ++i)
+    events_ += static_cast<unsigned>(thread_btls_[i]());
 }
 
 /// The part of a turn that a process on shared memory alone does not need.

@@ -76,14 +76,17 @@ class ProgressDriver {
     bool moved = false;             ///< messages or pieces of them
     bool left_connections = false;  ///< to MPI threads, of processes that are not known
   };
-  /// The interrupt thread may poll this BTL, too.
-  void let_thread_poll(mca_btl_base_component_progress_fn_t btl) noexcept { thread_btl_ = btl; }
+  /// The interrupt thread may poll this BTL, too. Not more than thread_btls_max of them.
+  void let_thread_poll(mca_btl_base_component_progress_fn_t btl) noexcept {
+    thread_btls_[thread_btl_count_++] = btl;
+  }
+  static constexpr unsigned thread_btls_max = 2;  // shared memory and a network
   /// One turn of the interrupt thread: the event loop, if a BTL in use needs it, what waits for
-  /// room and, if asked for, the BTL of let_thread_poll(). @see poll_events_of
-  [[nodiscard]] ThreadTurn turn_in_thread(bool btl, KnowsProcess knows,
+  /// room and, if asked for, the BTLs of let_thread_poll(). @see poll_events_of
+  [[nodiscard]] ThreadTurn turn_in_thread(bool btls, KnowsProcess knows,
                                           const void* context) noexcept;
-  /// Poll that BTL alone. @returns  whether a message has come or a transfer has moved
-  [[nodiscard]] bool look_at_thread_btl();
+  /// Poll those BTLs alone. @returns  whether a message has come or a transfer has moved
+  [[nodiscard]] bool look_at_thread_btls();
   /// Turns of MPI threads while there is an event loop to see to, or a stay to notice. Wraps.
   /// @thread  any
   [[nodiscard]] std::uint32_t turns() const noexcept {
@@ -98,6 +101,7 @@ class ProgressDriver {
     for (unsigned i = 0; i < btl_count_; ++i) count += btls_[i]();
     return count;
   }
+  void poll_thread_btls();
   int poll_more(bool events_now);
   void set_more() noexcept { more_ = event_driven_ || pollable_ != nullptr || on_stay_ != nullptr; }
 
@@ -111,7 +115,8 @@ class ProgressDriver {
 
   std::array<mca_btl_base_component_progress_fn_t, btls_max> btls_{};
   unsigned btl_count_ = 0;
-  mca_btl_base_component_progress_fn_t thread_btl_ = nullptr;
+  std::array<mca_btl_base_component_progress_fn_t, thread_btls_max> thread_btls_{};
+  unsigned thread_btl_count_ = 0;
   bool more_ = false;  ///< event_driven_, or a pollable, or on_stay_
   bool event_driven_ = false;
   unsigned turns_without_event_ = 0;

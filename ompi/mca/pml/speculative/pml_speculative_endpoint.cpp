@@ -76,6 +76,13 @@ void serve_node(Endpoint& endpoint) noexcept {
   if (pml->interrupts.serves_node()) endpoint.look_for_neighbour();
 }
 
+/// The same for a BTL that says so, and wakes who sleeps.
+void serve_network(const Endpoint& endpoint) noexcept {
+  for (const Rail& rail : endpoint.eager_rails()) {
+    if (rail.capability != nullptr) pml->interrupts.serve_network(*rail.capability);
+  }
+}
+
 Endpoint* connect(ompi_proc_t& proc) {
   // A peer that is met for the first time here has not passed add_procs.
   ompi_proc_t* procs = &proc;
@@ -94,6 +101,7 @@ Endpoint* connect(ompi_proc_t& proc) {
   // connections (tcp is initialised on every host) are accepted by opal_progress.
   if (made->works_by_events()) pml->driver.need_events();
   if (made->copies_itself()) serve_node(*made);
+  serve_network(*made);
   made->eager_bytes = eager_bytes(*made, tunables);
   if (tunables.explain) explain_paths(*made);
   return made;
@@ -146,7 +154,10 @@ int add_procs(ompi_proc_t** procs, std::size_t count) noexcept {
     opal_bitmap_t reachable;
     OBJ_CONSTRUCT(&reachable, opal_bitmap_t);
     int rc = opal_bitmap_init(&reachable, static_cast<int>(count));
-    if (rc == OMPI_SUCCESS) rc = mca_bml.bml_add_procs(count, procs, &reachable);
+    if (rc == OMPI_SUCCESS) {
+      const Entry entry;  // the interrupt thread may be in one of these BTLs
+      rc = mca_bml.bml_add_procs(count, procs, &reachable);
+    }
     for (std::size_t i = 0; rc == OMPI_ERR_UNREACH && i < count; ++i) {
       if (opal_bitmap_is_set_bit(&reachable, static_cast<int>(i))) continue;
       show_unreachable(*procs[i]);

@@ -176,9 +176,10 @@ bool Fragments::try_send_one() {
   std::size_t position = sent_bytes_;
   opal_convertor_set_position(convertor, &position);
   mca_btl_base_descriptor_t* descriptor = nullptr;
-  mca_bml_base_prepare_src(rail.bml_btl, convertor, MCA_BTL_NO_ORDER, sizeof(FragHeader), &bytes,
-                           MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_SEND_ALWAYS_CALLBACK,
-                           &descriptor);
+  mca_bml_base_prepare_src(
+      rail.bml_btl, convertor, MCA_BTL_NO_ORDER, sizeof(FragHeader), &bytes,
+      MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_SEND_ALWAYS_CALLBACK | MCA_BTL_DES_FLAGS_SIGNAL,
+      &descriptor);
   if (descriptor == nullptr) return false;
   if (bytes == 0) {
     mca_bml_base_free(rail.bml_btl, descriptor);
