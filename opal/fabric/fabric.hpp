@@ -31,9 +31,10 @@
 //               that an unfinished message had taken comes back flushed. Nothing comes later.
 //   Arrivals    A solicited message, or a work request that fails, makes the device's descriptor
 //               readable when the device was armed before it came. That disarms it. What came
-//               before makes no difference: arm, then poll once more, then sleep.
-//   Threads     One thread at a time calls into a Device and everything made from it. Any thread may
-//               sleep on the descriptor.
+//               before makes no difference: arm, then poll once more, then sleep. What comes while
+//               the device is being armed may be polled and still wake.
+//   Threads     One thread at a time calls into a Device and everything made from it. Any thread
+//               may sleep on the descriptor.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 

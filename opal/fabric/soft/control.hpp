@@ -20,7 +20,8 @@ namespace overlap::fabric::soft {
 enum class Ask : std::uint32_t {
   hello,    ///< numbers: layout version, node, receive retries; values: bandwidth MB/s, latency ns,
             ///< message ns, receive retry ns, answer ns -> welcome
-  welcome,  ///< numbers: client id; values: instance; descriptors: device page, doorbells, eventfd
+  welcome,  ///< numbers: client id; values: instance; descriptors: device page, doorbells, eventfd,
+            ///< socket of arrivals
   probe,  ///< values: address of 8 bytes, what they hold -> status 0, or the errno with which their
           ///< memory refused
   register_memory,   ///< numbers: rights; values: address, bytes, offset in the descriptor if there
@@ -64,7 +65,7 @@ struct Message {
 static_assert(std::is_trivially_copyable_v<Message> && sizeof(Message) == 256);
 
 /// Descriptors that come with a message.
-using Attached = std::array<Descriptor, 3>;
+using Attached = std::array<Descriptor, 4>;
 
 /// Name of the socket, with the leading 0: user, layout version and domain; other layouts do not
 /// meet.
@@ -80,7 +81,7 @@ using Attached = std::array<Descriptor, 3>;
 
 enum class Transfer : std::uint8_t { done, would_block, ended };
 
-/// Send one message with up to three descriptors.
+/// Send one message with up to four descriptors.
 [[nodiscard]] Transfer send_message(int socket, const Message& message,
                                     const int* descriptors = nullptr, std::size_t count = 0,
                                     bool block = true) noexcept;

@@ -15,7 +15,7 @@
 
 namespace overlap::fabric::soft {
 
-inline constexpr std::uint32_t layout_version = 4;
+inline constexpr std::uint32_t layout_version = 5;
 inline constexpr std::uint32_t layout_magic = 0x6f6c7366;
 inline constexpr std::size_t line_bytes = 64;
 
@@ -80,12 +80,19 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 ///   overflow        client 0 -> 1 when there is no room: look at every queue; device 1 -> 0 before
 ///                   it looks
 ///   events          device: counts messages on the socket that are not replies
+///   armed           client 0 -> 1: write to my descriptor for the next arrival; device 1 -> 0
+///                   before it writes. Both exchange, so each arm is answered at most once
 /// Orders
 ///   D1 tail (seq_cst, see DevicePage) -> D2 tail (seq_cst): the number, and what was posted to
 ///      that queue, before the doorbell
 ///   D3 head (release) -> D4 head (acquire): reading a number before its place is written again
 ///   D5 events (release) -> D6 events (acquire): nothing but the hint; the socket orders the
 ///      messages themselves
+///   D7 armed (device's exchange, acq_rel) <-> D8 armed (client's exchange, acq_rel): the device
+///      stores the completion (C1) before D7, the client polls (C2) after D8. One exchange is
+///      second: if it is D7, it finds 1 and the device writes; if it is D8, it reads what D7 or a
+///      later one stored, and the poll sees the completion. With D7 before C1 the client could arm
+///      between the two, poll in vain and sleep for ever.
 struct Doorbells {
   static constexpr std::uint32_t entries = 1024;
   static constexpr std::uint32_t receive_bit =
@@ -96,11 +103,12 @@ struct Doorbells {
   Counter overflow{0};
   alignas(line_bytes) Counter head{0};
   Counter events{0};
+  alignas(line_bytes) Counter armed{0};
   alignas(line_bytes) std::uint32_t rings[entries]{};
 };
 static_assert(offsetof(Doorbells, tail) == 64 && offsetof(Doorbells, head) == 128 &&
-              offsetof(Doorbells, rings) == 192);
-static_assert(sizeof(Doorbells) == 192 + 4 * Doorbells::entries);
+              offsetof(Doorbells, armed) == 192 && offsetof(Doorbells, rings) == 256);
+static_assert(sizeof(Doorbells) == 256 + 4 * Doorbells::entries);
 
 inline constexpr std::uint32_t inline_max_bytes = 128;
 
@@ -130,6 +138,7 @@ namespace send_flag {
 inline constexpr std::uint8_t signalled = 1;
 inline constexpr std::uint8_t fenced = 2;
 inline constexpr std::uint8_t inline_data = 4;
+inline constexpr std::uint8_t solicited = 8;
 }  // namespace send_flag
 static_assert(std::is_trivially_copyable_v<SendSlot>);
 static_assert(sizeof(SendSlot) == 256 && offsetof(SendSlot, gather) == 48 &&

@@ -51,6 +51,7 @@ struct Session {
   pid_t pid = 0;
   Client* client = nullptr;  ///< set by hello
   Mapping doorbells;
+  Descriptor arrivals;  ///< our end of the pair of sockets on whose other end the client sleeps
   bool ended = false;
   std::deque<Message> unsent;
   std::unordered_map<std::uint32_t, std::unique_ptr<ServedPair>> pairs;  ///< by the pair's number
@@ -120,6 +121,7 @@ class Server final : private Host {
   [[nodiscard]] bool take_receive(Receives& receives, Receive& out) override;
   [[nodiscard]] bool complete(Completions& completions, Pair& pair, const Completion& completion,
                               std::uint32_t position) override;
+  void notify(Client& client) noexcept override;
   void event(Client& client, Pair* pair, const Event& event) override;
 
   ServerOptions options_;

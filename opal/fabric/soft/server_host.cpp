@@ -1,5 +1,7 @@
 // The engine's view of the machine: rings in shared memory, copies, messages to clients.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -43,6 +45,7 @@ bool Server::fetch(Pair& pair, Submission& out) {
   request.signalled = (slot.flags & send_flag::signalled) != 0;
   request.fenced = (slot.flags & send_flag::fenced) != 0;
   request.inline_data = (slot.flags & send_flag::inline_data) != 0;
+  request.solicited = (slot.flags & send_flag::solicited) != 0;
   request.immediate = slot.immediate;
   request.remote_address = slot.remote_address;
   request.remote_key = slot.remote_key;
@@ -93,6 +96,17 @@ bool Server::complete(Completions& completions, Pair& pair, const Completion& co
   slot.has_immediate = completion.has_immediate ? 1 : 0;
   ring.tail.store(++served.tail, std::memory_order_release);  // C1, pairs with C2
   return true;
+}
+
+/// A client that never reads its end, or has closed it, loses wake-ups of its own and stops nobody:
+/// this end is ours alone, so nothing that a client does makes the call block.
+void Server::notify(Client& client) noexcept {
+  Session& session = session_of(client);
+  Counter& armed = session.doorbells.as<Doorbells>()->armed;
+  if (armed.exchange(0, std::memory_order_acq_rel) == 0) return;  // D7, pairs with D8
+  const char byte = 1;
+  static_cast<void>(
+      ::send(session.arrivals.get(), &byte, sizeof(byte), MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 void Server::event(Client& client, Pair* pair, const Event& event) {

@@ -1,5 +1,6 @@
 // What clients and testers ask over the control socket.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -51,17 +52,24 @@ void Server::handle_hello(Session& session, const Message& ask) {
   reply.ask = Ask::welcome;
   Descriptor doorbells = make_memory_file("overlap-doorbells", sizeof(Doorbells));
   Mapping mapping = Mapping::map(doorbells.get(), 0, sizeof(Doorbells));
+  // A pair of sockets, one end each: flags of a shared one, an eventfd's say, would be the client's
+  // to change under us.
+  int ends[2] = {-1, -1};
   if (ask.numbers[0] != layout_version || session.client != nullptr) {
     reply.status = EPROTO;
-  } else if (!mapping) {
+  } else if (!mapping ||
+             ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
     reply.status = errno;
   }
+  Descriptor arrivals(ends[0]);
+  const Descriptor sleeper(ends[1]);
   if (reply.status != 0) {
     send(session, reply);
     return;
   }
   mapping.as<Doorbells>()->header = AreaHeader{.entries = Doorbells::entries};
   session.doorbells = std::move(mapping);
+  session.arrivals = std::move(arrivals);
   const WireSettings settings{.bytes_per_ns = static_cast<double>(ask.values[0]) / 1000.0,
                               .latency_ns = static_cast<Time>(ask.values[1]),
                               .message_ns = static_cast<Time>(ask.values[2])};
@@ -72,8 +80,8 @@ void Server::handle_hello(Session& session, const Message& ask) {
   session.client = &engine_.directory().add_client(ask.numbers[1], settings, &session, retry);
   reply.numbers[0] = session.client->id;
   reply.values[0] = instance_;
-  const int descriptors[] = {page_file_.get(), doorbells.get(), doorbell_.get()};
-  send(session, reply, descriptors, 3);
+  const int descriptors[] = {page_file_.get(), doorbells.get(), doorbell_.get(), sleeper.get()};
+  send(session, reply, descriptors, 4);
 }
 
 int Server::probe(const Session& session, const Message& ask) const noexcept {

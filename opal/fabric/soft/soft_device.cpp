@@ -260,6 +260,13 @@ bool SoftDevice::poll_event(Event& event) {
   return true;
 }
 
+void SoftDevice::arm_arrivals() noexcept {
+  if (doorbell_.arm_arrivals()) return;
+  link_.look_for_end();
+  // Else it stays readable: the device process is just ending, and its other socket is next.
+  if (link_.lost()) doorbell_.silence_arrivals();
+}
+
 void SoftDevice::take_event(const Message& message) {
   Event event;
   event.kind = static_cast<Event::Kind>(message.numbers[0]);

@@ -26,7 +26,7 @@ class SoftCompletionQueue final : public CompletionQueue {
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
   /// The device has gone: report these behind what it has reported.
-  void add_local(const Completion& completion) { local_.push_back(completion); }
+  void add_local(const Completion& completion);
   /// The device has gone: take over what it has reported.
   void settle();
 
@@ -120,6 +120,8 @@ class SoftDevice final : public Device, private LinkUser {
   [[nodiscard]] Status accept(std::uint64_t request, QueuePair& queue_pair) noexcept override;
   void reject(std::uint64_t request) noexcept override;
   [[nodiscard]] bool poll_event(Event& event) override;
+  [[nodiscard]] int arrival_descriptor() const noexcept override { return doorbell_.arrivals(); }
+  void arm_arrivals() noexcept override;
 
   // For the queues.
   [[nodiscard]] SoftLink& link() noexcept { return link_; }

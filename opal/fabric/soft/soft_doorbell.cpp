@@ -2,10 +2,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "soft_doorbell.hpp"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 namespace overlap::fabric::soft {
@@ -56,6 +60,27 @@ void SoftDoorbell::wait_for_device() noexcept {
   const bool wanted_here = poster != client_;
   if (here != wanted_here) move_device(wanted_here);
   wake_device();
+}
+
+bool SoftDoorbell::arm_arrivals() noexcept {
+  // Empty before armed: the byte of what comes after this stays.
+  char bytes[16];
+  ssize_t count = 0;
+  do {
+    count = ::read(arrivals_.get(), bytes, sizeof bytes);
+  } while (count == static_cast<ssize_t>(sizeof bytes) || (count < 0 && errno == EINTR));
+  doorbells_.as<Doorbells>()->armed.exchange(1, std::memory_order_acq_rel);  // D8, pairs with D7
+  return count != 0;
+}
+
+void SoftDoorbell::end_arrivals() noexcept {
+  static_cast<void>(::shutdown(arrivals_.get(), SHUT_RDWR));
+}
+
+void SoftDoorbell::silence_arrivals() noexcept {
+  // The number stays the same: threads and event loops may hold it.
+  const Descriptor silent(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (silent) static_cast<void>(::dup3(silent.get(), arrivals_.get(), O_CLOEXEC));
 }
 
 /// Let the device wake up on another processor than this one, which its poster wants for computing,

@@ -18,6 +18,7 @@ class SoftDoorbell {
       : page_(std::move(welcome.page)),
         doorbells_(std::move(welcome.doorbells)),
         descriptor_(std::move(welcome.doorbell)),
+        arrivals_(std::move(welcome.arrivals)),
         device_pid_(welcome.device_pid),
         client_(welcome.client) {}
 
@@ -35,6 +36,16 @@ class SoftDoorbell {
     return doorbells_.as<Doorbells>()->events.load(std::memory_order_acquire);  // D6, pairs with D5
   }
 
+  /// What a thread of this client sleeps on.
+  [[nodiscard]] int arrivals() const noexcept { return arrivals_.get(); }
+  /// Empty it, and let the device write to it once more.
+  /// @returns  false: it stays readable, its other end is closed
+  [[nodiscard]] bool arm_arrivals() noexcept;
+  /// The device has gone, whether or not its process has: wake a thread that sleeps.
+  void end_arrivals() noexcept;
+  /// Nothing will come any more: let the descriptor be unreadable for good.
+  void silence_arrivals() noexcept;
+
  private:
   void wake_device() noexcept;
   void move_device(bool here) const noexcept;
@@ -42,6 +53,7 @@ class SoftDoorbell {
   Mapping page_;
   Mapping doorbells_;
   Descriptor descriptor_;
+  Descriptor arrivals_;
   int device_pid_;
   std::uint32_t client_;
   std::uint32_t tail_ = 0;

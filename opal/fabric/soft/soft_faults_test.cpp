@@ -3,7 +3,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "soft_faults.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -194,6 +196,119 @@ TEST_CASE("When the device process is killed, everybody learns it and nothing ha
   // A new one starts for whoever opens now.
   Link fresh;
   REQUIRE(instance(fresh.a.device->address()) != instance(link.a.device->address()));
+}
+
+namespace {
+
+/// Whether or not it is armed.
+bool is_readable(const Device& device, int timeout_ms) {
+  pollfd sleeper{device.arrival_descriptor(), POLLIN, 0};
+  return ::poll(&sleeper, 1, timeout_ms) == 1;
+}
+
+}  // namespace
+
+TEST_CASE("The end of the device process wakes a thread that sleeps, until the client knows it",
+          "[soft][end][arrivals]") {
+  Link link;
+  Memory from(*link.a.device, 4096);
+  REQUIRE(link.ab->post(request(Opcode::send, {from.part(0, 8)}, true, 1)) == Status::done);
+  const int descriptor = link.a.device->arrival_descriptor();
+  link.a.device->arm_arrivals();
+  REQUIRE_FALSE(is_readable(*link.a.device, 0));
+  ::kill(device_process(), SIGKILL);
+  REQUIRE(is_readable(*link.a.device, patience_s * 1000));
+  // Its sockets close one after the other.
+  await("quiet", [&] {
+    link.a.device->arm_arrivals();
+    return !is_readable(*link.a.device, 0);
+  });
+  Completion completion;
+  REQUIRE(link.a.completions->poll({&completion, 1}) == 1);
+  REQUIRE(completion.status == CompletionStatus::flushed);
+  REQUIRE(link.a.device->arrival_descriptor() == descriptor);
+  link.a.device->arm_arrivals();
+  REQUIRE_FALSE(is_readable(*link.a.device, 0));
+}
+
+TEST_CASE("Requests that fail because the device process does not answer wake their poster",
+          "[soft][end][arrivals]") {
+  const std::string domain = own_domain() + ".dumb";
+  SoftOptions options = in_domain(domain);
+  options.device_timeout_ms = 300;
+  const auto device = open_soft(options);
+  const auto completions = device->make_completion_queue(16);
+  const auto receives = device->make_receive_queue(16);
+  const QueuePairOptions queues{.completions = completions.get(), .receives = receives.get()};
+  const auto asking = device->make_queue_pair(queues);
+  const auto answering = device->make_queue_pair(queues);
+  const auto next_event = [&] {
+    Event event;
+    await("an event", [&] { return device->poll_event(event); });
+    return event;
+  };
+  REQUIRE(device->connect(*asking, device->address(), PrivateData{}) == Status::done);
+  REQUIRE(device->accept(next_event().request, *answering) == Status::done);
+  for (int end = 0; end < 2; ++end) REQUIRE(next_event().kind == Event::Kind::established);
+  REQUIRE(asking->post(request(Opcode::send, {}, true, 1)) == Status::done);
+  device->arm_arrivals();
+  const int pid = device_process(domain);
+  REQUIRE(::kill(pid, SIGSTOP) == 0);
+  REQUIRE_FALSE(is_readable(*device, 0));
+  MemoryRegion region;
+  std::vector<unsigned char> bytes(4096);
+  REQUIRE(device->register_memory(bytes.data(), bytes.size(), access::any, Backing{}, region) ==
+          Status::broken);
+  REQUIRE(is_readable(*device, 0));
+  device->arm_arrivals();
+  REQUIRE_FALSE(is_readable(*device, 0));
+  Completion completion;
+  REQUIRE(completions->poll({&completion, 1}) == 1);
+  REQUIRE(completion.status == CompletionStatus::flushed);
+  ::kill(pid, SIGKILL);
+}
+
+TEST_CASE("A client that never takes its wake-ups, or takes them away, stops nobody",
+          "[soft][arrivals]") {
+  Link link;
+  const auto send = [&] {
+    REQUIRE(link.b.receives->post(1, nullptr, 0, 0) == Status::done);
+    WorkRequest message = request(Opcode::send, {}, true, 1);
+    message.solicited = true;
+    REQUIRE(link.ab->post(message) == Status::done);
+    REQUIRE(link.b.next_completion().status == CompletionStatus::success);
+    REQUIRE(link.a.next_completion().status == CompletionStatus::success);
+  };
+  const int descriptor = link.b.device->arrival_descriptor();
+  int waiting = 0;
+  link.b.device->arm_arrivals();
+  for (int i = 0; i < 3; ++i) send();
+  REQUIRE(::ioctl(descriptor, FIONREAD, &waiting) == 0);
+  REQUIRE(waiting == 1);  // the device disarmed it with the first
+  link.b.device->arm_arrivals();
+  REQUIRE(::ioctl(descriptor, FIONREAD, &waiting) == 0);
+  REQUIRE(waiting == 0);
+  const int other = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  // Arming empties something else: the bytes pile up, more than the socket takes.
+  const int kept = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  REQUIRE((other >= 0 && kept >= 0));
+  REQUIRE(::fcntl(kept, F_SETFL, 0) == 0);  // blocking, as far as a client can have it so
+  REQUIRE(::dup2(other, descriptor) == descriptor);
+  for (int i = 0; i < 1000; ++i) {
+    link.b.device->arm_arrivals();
+    send();
+  }
+  REQUIRE(::ioctl(kept, FIONREAD, &waiting) == 0);
+  REQUIRE(waiting > 0);
+  REQUIRE(waiting < 1000);  // it was full
+  // The other end of the device's socket is gone.
+  ::close(kept);
+  for (int i = 0; i < 3; ++i) {
+    link.b.device->arm_arrivals();
+    send();
+  }
+  ::close(other);
+  Link still_works;
 }
 
 TEST_CASE("Queue pairs are listed, stalled, resumed, delayed and failed by number",

@@ -88,7 +88,8 @@ bool SoftLink::say_hello(const SoftOptions& options) {
   welcome_.page = Mapping::map(attached[0].get(), 0, sizeof(DevicePage));
   welcome_.doorbells = Mapping::map(attached[1].get(), 0, sizeof(Doorbells));
   welcome_.doorbell = std::move(attached[2]);
-  if (!welcome_.page || !welcome_.doorbells || !welcome_.doorbell) {
+  welcome_.arrivals = std::move(attached[3]);
+  if (!welcome_.page || !welcome_.doorbells || !welcome_.doorbell || !welcome_.arrivals) {
     throw Error(Error::Kind::system,
                 std::string("cannot map the software device's memory: ") + std::strerror(errno));
   }

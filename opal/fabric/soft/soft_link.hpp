@@ -16,6 +16,7 @@ struct Welcome {
   Mapping page;         ///< DevicePage
   Mapping doorbells;    ///< Doorbells
   Descriptor doorbell;  ///< eventfd
+  Descriptor arrivals;  ///< socket, non-blocking; the other end is the device process's alone
   std::uint32_t client = 0;
   std::uint64_t instance = 0;  ///< of the device process
   int device_pid = 0;

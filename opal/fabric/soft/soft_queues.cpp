@@ -65,6 +65,11 @@ std::size_t SoftCompletionQueue::poll(std::span<Completion> out) noexcept {
   return 0;
 }
 
+void SoftCompletionQueue::add_local(const Completion& completion) {
+  local_.push_back(completion);
+  device_.doorbell().end_arrivals();  // a failed request wakes
+}
+
 void SoftCompletionQueue::settle() {
   const std::uint32_t tail =
       ring_.as<CompletionRing>()->tail.load(std::memory_order_acquire);  // C2
@@ -181,7 +186,8 @@ void SoftQueuePair::fill(SendSlot& slot, const WorkRequest& request) noexcept {
   slot.gather_count = request.gather_count;
   slot.flags = static_cast<std::uint8_t>((request.signalled ? send_flag::signalled : 0) |
                                          (request.fenced ? send_flag::fenced : 0) |
-                                         (request.inline_data ? send_flag::inline_data : 0));
+                                         (request.inline_data ? send_flag::inline_data : 0) |
+                                         (request.solicited ? send_flag::solicited : 0));
   std::uint32_t inline_bytes = 0;
   for (std::size_t i = 0; i < request.gather_count; ++i) {
     const Gather& part = request.gather[i];

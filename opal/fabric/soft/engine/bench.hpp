@@ -31,6 +31,10 @@ struct NotingHost final : Host {
     std::uint64_t bytes = 0;
     bool last = false;
   };
+  struct Notified {
+    std::uint32_t client = 0;
+    std::size_t completions = 0;  ///< that were there when the host was called
+  };
   struct Told {
     std::uint32_t client = 0;
     std::uint32_t pair = 0;
@@ -67,6 +71,9 @@ struct NotingHost final : Host {
     completions.push_back(completion);
     return true;
   }
+  void notify(Client& client) noexcept override {
+    notified.push_back({client.id, completions.size()});
+  }
   void event(Client& client, Pair* pair, const Event& event) override {
     told.push_back({client.id, pair == nullptr ? 0 : pair->number, event});
   }
@@ -77,6 +84,7 @@ struct NotingHost final : Host {
   std::deque<Receive> receives;
   std::vector<Copy> copies;
   std::vector<Completion> completions;
+  std::vector<Notified> notified;
   std::vector<Told> told;
 };
 

@@ -12,7 +12,7 @@ void CompletionQueues::report(Pair& pair, const Task& task, CompletionStatus sta
   completion.opcode = task.request().opcode;
   completion.bytes = static_cast<std::uint32_t>(task.total_bytes);
   completion.queue_pair_number = pair.number;
-  push(pair, completion, task.submission.position);
+  push(pair, completion, task.submission.position, false);
 }
 
 void CompletionQueues::report_receive(Pair& receiver, Task& task, CompletionStatus status) {
@@ -28,14 +28,20 @@ void CompletionQueues::report_receive(Pair& receiver, Task& task, CompletionStat
     completion.bytes = static_cast<std::uint32_t>(task.total_bytes);
   }
   task.holds_receive = false;
-  push(receiver, completion, 0);
+  push(receiver, completion, 0, task.is_plain_send() && request.solicited);
 }
 
-void CompletionQueues::push(Pair& pair, const Completion& completion, std::uint32_t position) {
+void CompletionQueues::push(Pair& pair, const Completion& completion, std::uint32_t position,
+                            bool solicited) {
   Completions& completions = *pair.completions;
-  if (completions.overrun || host_.complete(completions, pair, completion, position)) return;
-  completions.overrun = true;
-  overrun_ = true;
+  if (completions.overrun) return;
+  if (!host_.complete(completions, pair, completion, position)) {
+    completions.overrun = true;
+    overrun_ = true;
+  }
+  // After the entry: a thread that is woken polls once.
+  if (solicited || completion.status != CompletionStatus::success || completions.overrun)
+    host_.notify(*completions.client);
 }
 
 }  // namespace overlap::fabric::soft

@@ -24,7 +24,7 @@ class CompletionQueues {
   [[nodiscard]] bool has_overrun() const noexcept { return overrun_; }
 
  private:
-  void push(Pair& pair, const Completion& completion, std::uint32_t position);
+  void push(Pair& pair, const Completion& completion, std::uint32_t position, bool solicited);
 
   Host& host_;
   bool overrun_ = false;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "completion_queues.hpp"
 
+#include <utility>
+
 #include "bench.hpp"
 #include "test/support/catch.hpp"
 
@@ -39,6 +41,47 @@ TEST_CASE("A receive entry is given back once, with the message's data if it suc
     REQUIRE(seen.opcode == Opcode::receive);
     REQUIRE(seen.has_immediate == good);
     REQUIRE(seen.bytes == (good ? 100 : 0));
+  }
+}
+
+TEST_CASE("Solicited messages and failures notify their client after their entry",
+          "[soft][completion_queues]") {
+  Bench bench;
+  Task& task = bench.add_task(bench.request(Opcode::send, 100));
+  const auto receive = [&](Opcode opcode, bool solicited, CompletionStatus status) {
+    task.submission.request.opcode = opcode;
+    task.submission.request.solicited = solicited;
+    bench.queues.report_receive(bench.ba, task, status);
+    return std::exchange(bench.host.notified, {});
+  };
+  REQUIRE(receive(Opcode::send, false, CompletionStatus::success).empty());
+  REQUIRE(receive(Opcode::write_with_immediate, true, CompletionStatus::success).empty());
+  for (const Opcode opcode : {Opcode::send, Opcode::send_with_immediate}) {
+    const auto notified = receive(opcode, true, CompletionStatus::success);
+    REQUIRE(notified.size() == 1);
+    REQUIRE(notified[0].client == bench.b.id);
+    REQUIRE(notified[0].completions == bench.host.completions.size());
+  }
+  REQUIRE(receive(Opcode::send, false, CompletionStatus::flushed).size() == 1);
+
+  // The poster is not woken by its own success, however it has marked the message.
+  bench.queues.report(bench.ab, task, CompletionStatus::success);
+  REQUIRE(bench.host.notified.empty());
+  bench.queues.report(bench.ab, task, CompletionStatus::retry_exceeded);
+  REQUIRE(bench.host.notified.size() == 1);
+  REQUIRE(bench.host.notified[0].client == bench.a.id);
+  REQUIRE(bench.host.notified[0].completions == bench.host.completions.size());
+}
+
+TEST_CASE("The loss of an entry notifies its client once", "[soft][completion_queues]") {
+  Bench bench;
+  bench.host.completion_entries = 1;
+  const Task& task = bench.add_task(bench.request(Opcode::write, 100));
+  bench.queues.report(bench.ab, task, CompletionStatus::success);
+  REQUIRE(bench.host.notified.empty());
+  for (int more = 0; more < 2; ++more) {
+    bench.queues.report(bench.ab, task, CompletionStatus::success);
+    REQUIRE(bench.host.notified.size() == 1);
   }
 }
 

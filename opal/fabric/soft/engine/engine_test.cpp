@@ -43,6 +43,37 @@ TEST_CASE("A read takes a request and a response", "[soft][engine]") {
       2);  // the response goes on the wire one latency before anybody can tell, and then its end
 }
 
+TEST_CASE("A solicited message notifies its receiver when it completes a receive entry",
+          "[soft][engine]") {
+  Two two;
+  for (std::uint64_t id = 1; id <= 4; ++id) two.machine.post_receive(two.b, id, 0, 1000);
+  for (std::uint64_t id = 1; id <= 4; ++id) {
+    WorkRequest send = request(Opcode::send, two.a, 0, 1000, id);
+    send.solicited = id % 2 == 0;
+    two.machine.post(two.ab, send);
+  }
+  two.machine.run_until(2 * 1200 + 5000 - 1);
+  REQUIRE(two.b.seen.size() == 1);
+  REQUIRE(two.b.notified.empty());
+  two.machine.run();
+  REQUIRE(two.b.notified == std::vector<std::size_t>{2, 4});
+  REQUIRE(two.a.seen.size() == 4);
+  REQUIRE(two.a.notified.empty());
+}
+
+TEST_CASE("The requests that a broken connection flushes notify their poster", "[soft][engine]") {
+  Two two;
+  Queue& ba = *two.machine.queues[1];
+  two.machine.post(two.ab, request(Opcode::send, two.a, 0, 8, 1));  // nobody takes them
+  two.machine.post(ba, request(Opcode::send, two.b, 0, 8, 2, false));
+  two.machine.run_until(1'000'000);
+  REQUIRE(two.a.notified.empty());
+  REQUIRE(two.b.notified.empty());
+  two.machine.kill(two.b);
+  REQUIRE(two.a.seen.size() == 1);
+  REQUIRE(two.a.notified == std::vector<std::size_t>{1});
+}
+
 TEST_CASE("A request posted while the device slept starts when it was posted", "[soft][engine]") {
   Two two;
   Submission late;

@@ -72,6 +72,9 @@ class Host {
   /// @returns  false: the completion queue is full, the completion is lost
   [[nodiscard]] virtual bool complete(Completions& completions, Pair& pair,
                                       const Completion& completion, std::uint32_t position) = 0;
+  /// A solicited message or a failed request was reported to the client: wake its thread that
+  /// sleeps. Called after complete(), also where that entry was lost.
+  virtual void notify(Client& client) noexcept = 0;
   /// Tell the pair's client; for connect_request `pair` is nullptr and `client` is asked.
   virtual void event(Client& client, Pair* pair, const Event& event) = 0;
 

@@ -45,6 +45,7 @@ struct Process {
   bool removed = false;  ///< the engine knows that it is dead
   std::vector<Seen> seen;
   std::size_t completion_entries = SIZE_MAX;  ///< nobody takes entries out of `seen`
+  std::vector<std::size_t> notified;          ///< entries of `seen` at each call of notify()
 };
 
 struct Queue {
@@ -180,6 +181,10 @@ class Machine final : public Host {
     if (process.seen.size() >= process.completion_entries) return false;
     process.seen.push_back({now, completion});
     return true;
+  }
+  void notify(Client& client) noexcept override {
+    Process& process = *static_cast<Process*>(client.host);
+    process.notified.push_back(process.seen.size());
   }
   void event(Client& client, Pair* pair, const Event& event) override {
     told.push_back({client.id, pair == nullptr ? 0 : pair->number, event});
