@@ -34,6 +34,9 @@ unsigned send_flags(const WorkRequest& request) noexcept {
   if (request.signalled) flags |= IBV_SEND_SIGNALED;
   if (request.fenced) flags |= IBV_SEND_FENCE;
   if (request.inline_data) flags |= IBV_SEND_INLINE;
+  const bool is_send =
+      request.opcode == Opcode::send || request.opcode == Opcode::send_with_immediate;
+  if (request.solicited && is_send) flags |= IBV_SEND_SOLICITED;
   return flags;
 }
 
@@ -63,9 +66,10 @@ bool is_atomic(Opcode opcode) noexcept {
 VerbsCompletionQueue::VerbsCompletionQueue(Core& core, std::uint32_t entries) : core_(core) {
   const std::string what = entries_text("completion queue", entries, core.capabilities,
                                         core.capabilities.completion_queue_max);
-  queue_.reset(
-      ibv_create_cq(core.port.context.get(), static_cast<int>(entries), nullptr, nullptr, 0));
+  queue_.reset(ibv_create_cq(core.port.context.get(), static_cast<int>(entries), nullptr,
+                             core.arrivals.channel(), 0));
   if (queue_ == nullptr) throw failure("cannot make " + what, errno);
+  core.arrivals.add(*queue_);
 }
 
 std::size_t VerbsCompletionQueue::poll(std::span<Completion> out) noexcept {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <optional>
 
+#include "arrivals.hpp"
 #include "connector.hpp"
 #include "number_table.hpp"
 #include "posted_requests.hpp"
@@ -23,6 +24,7 @@ struct Core {
   Core(Port opened, const VerbsOptions& options);
 
   Port port;
+  Arrivals arrivals;
   ProtectionDomain domain;
   Capabilities capabilities;
   NumberTable<VerbsQueuePair> queue_pairs;  ///< by the device's numbers
@@ -34,6 +36,9 @@ struct Core {
 class VerbsCompletionQueue final : public CompletionQueue {
  public:
   VerbsCompletionQueue(Core& core, std::uint32_t entries);
+  VerbsCompletionQueue(const VerbsCompletionQueue&) = delete;
+  VerbsCompletionQueue& operator=(const VerbsCompletionQueue&) = delete;
+  ~VerbsCompletionQueue() override { core_.arrivals.remove(*queue_); }
   [[nodiscard]] std::size_t poll(std::span<Completion> out) noexcept override;
 
   /// Take out what has arrived so far and keep it for poll(). Nothing of a queue pair that is being

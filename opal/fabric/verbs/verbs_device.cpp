@@ -143,6 +143,11 @@ class VerbsDevice final : public Device {
   void reject(std::uint64_t request) noexcept override { core_.connector.reject(request); }
   [[nodiscard]] bool poll_event(Event& event) override { return core_.connector.poll(event); }
 
+  [[nodiscard]] int arrival_descriptor() const noexcept override {
+    return core_.arrivals.descriptor();
+  }
+  void arm_arrivals() noexcept override { core_.arrivals.arm(); }
+
  private:
   Core core_;
 };
@@ -151,6 +156,7 @@ class VerbsDevice final : public Device {
 
 Core::Core(Port opened, const VerbsOptions& options)
     : port(std::move(opened)),
+      arrivals(CompletionChannel(ibv_create_comp_channel(port.context.get()))),
       domain(make_domain(port)),
       capabilities(describe(port)),
       connector(port, options, capabilities.atomics) {
