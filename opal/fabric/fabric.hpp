@@ -296,12 +296,13 @@ class Device {
   /// @returns  false when there is none
   [[nodiscard]] virtual bool poll_event(Event& event) = 0;
 
-  /// What a thread sleeps on until something arrives (see Arrivals); the device's own.
+  /// What a thread sleeps on until something arrives (see Arrivals): to be polled, not read. The
+  /// same for the life of the device, which owns it.
   /// @returns  -1: this device wakes nobody
-  [[nodiscard]] virtual int arrival_descriptor() const noexcept { return -1; }
+  [[nodiscard]] virtual int arrival_descriptor() const noexcept = 0;
   /// Make the descriptor unreadable, until the next solicited message or failure. A system call for
   /// some providers.
-  virtual void arm_arrivals() noexcept {}
+  virtual void arm_arrivals() noexcept = 0;
 };
 
 // --- Providers -------------------------------------------------------------------------

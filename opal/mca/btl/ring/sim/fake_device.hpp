@@ -119,6 +119,8 @@ class FakeDevice final : public fabric::Device {
   }
   void reject(std::uint64_t) noexcept override {}
   [[nodiscard]] bool poll_event(fabric::Event&) override { return false; }
+  [[nodiscard]] int arrival_descriptor() const noexcept override { return -1; }
+  void arm_arrivals() noexcept override {}
 
  private:
   std::uint32_t last_key_ = 0;
