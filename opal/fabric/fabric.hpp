@@ -29,8 +29,9 @@
 //   Teardown    When a queue pair has been destroyed, every signalled request of it stands in the
 //               completion queue, exactly once: with its outcome, or flushed. Each receive entry
 //               that an unfinished message had taken comes back flushed. Nothing comes later.
-//   Arrivals    A solicited message, or a work request that fails, makes the device's descriptor
-//               readable when the device was armed before it came. That disarms it. What came
+//   Arrivals    A solicited message, a work request that fails, or an event of a connection makes
+//               the device's descriptor readable when the device was armed before it came. That
+//               disarms it, for messages and requests; events may make it readable again. What came
 //               before makes no difference: arm, then poll once more, then sleep. What comes while
 //               the device is being armed may be polled and still wake.
 //   Threads     One thread at a time calls into a Device and everything made from it. Any thread
@@ -300,8 +301,7 @@ class Device {
   /// same for the life of the device, which owns it.
   /// @returns  -1: this device wakes nobody
   [[nodiscard]] virtual int arrival_descriptor() const noexcept = 0;
-  /// Make the descriptor unreadable, until the next solicited message or failure. A system call for
-  /// some providers.
+  /// Make the descriptor unreadable, until something arrives. A system call for some providers.
   virtual void arm_arrivals() noexcept = 0;
 };
 

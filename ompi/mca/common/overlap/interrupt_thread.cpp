@@ -94,11 +94,13 @@ void InterruptThread::serve_node(const mca_btl_base_module_t& btl) noexcept {
   if (demand_ != 0) watch_stay(true);
 }
 
-void InterruptThread::serve_network(const BtlCapability& capability) noexcept {
-  if (network_ != nullptr || capability.arrival_descriptor == -1 || !is_possible()) return;
+bool InterruptThread::serve_network(const BtlCapability& capability) noexcept {
+  if (network_ != nullptr) return network_ == &capability;
+  if (capability.arrival_descriptor == -1 || !is_possible()) return false;
   network_ = &capability;
   driver_.let_thread_poll(capability.progress_in_thread);
   if (demand_ != 0) watch_stay(true);
+  return true;
 }
 
 std::uint64_t InterruptThread::least_copy_bytes() const noexcept {

@@ -43,8 +43,10 @@ class InterruptThread {
   void serve_node(const mca_btl_base_module_t& btl) noexcept;
   [[nodiscard]] bool serves_node() const noexcept { return serves_node_; }
   /// The same for a BTL that wakes who sleeps, if this one does; the first is served. It needs no
-  /// core to spare: the adapter moves the data. @param capability  outlives the thread
-  void serve_network(const BtlCapability& capability) noexcept;
+  /// core to spare: the adapter moves the data.
+  /// @param capability  outlives the thread
+  /// @returns  whether this one is served
+  bool serve_network(const BtlCapability& capability) noexcept;
   /// A request needs this process to get further, and no longer. @thread  progress lock held
   void add_demand() noexcept {
     fresh_ = true;

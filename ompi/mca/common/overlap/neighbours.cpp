@@ -81,6 +81,13 @@ bool NodeArea::reaches_by_kernel(const node::Area& target) noexcept {
   return waker_.has_value();
 }
 
+bool may_be_woken(ompi_proc_t& proc) noexcept try {
+  return lookup_published(&common::name_bearer(), proc.super.proc_name).size() ==
+         sizeof(node::DescriptorAddress);
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
 std::uint32_t Neighbour::coarse_ms() noexcept {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

@@ -93,7 +93,6 @@ mca_pml_base_module_t* component_init(int* priority, bool, bool mpi_threads) noe
     show_topic("device memory");
     return nullptr;
   }
-  set_sleeps_on_arrivals(InterruptThread::is_possible());
   // The BML is shared by all PMLs that stand on BTLs; it initialises the BTLs once.
   if (mca_bml_base_init(false, mpi_threads) != OMPI_SUCCESS) return nullptr;
   node_area.publish(InterruptThread::is_possible());

@@ -79,7 +79,10 @@ void serve_node(Endpoint& endpoint) noexcept {
 /// The same for a BTL that says so, and wakes who sleeps.
 void serve_network(const Endpoint& endpoint) noexcept {
   for (const Rail& rail : endpoint.eager_rails()) {
-    if (rail.capability != nullptr) pml->interrupts.serve_network(*rail.capability);
+    if (rail.capability == nullptr || !pml->interrupts.serve_network(*rail.capability)) continue;
+    // Where it cannot be expected now, an MPI thread takes its first message.
+    static_cast<void>(rail.capability->expect(&rail.btl(), rail.bml_btl->btl_endpoint,
+                                              may_be_woken(endpoint.proc())));
   }
 }
 

@@ -47,8 +47,8 @@ class Transport final : private ConnectionObserver {
   Transport& operator=(const Transport&) = delete;
 
   int progress();
-  /// The same but for connections and failures, which ask Open MPI for processes and end jobs:
-  /// progress() sees to them.
+  /// The same, but what asks Open MPI for processes or ends jobs is left to progress():
+  /// connections with strangers, and failures.
   int progress_in_thread();
   [[nodiscard]] int arrival_descriptor() const noexcept { return device_->arrival_descriptor(); }
   void arm_arrivals() noexcept { device_->arm_arrivals(); }

@@ -4,8 +4,7 @@
 #include "btl_ring_connect.hpp"
 
 #include <algorithm>
-
-#include "protocol/introduction.hpp"
+#include <utility>
 
 #include "btl_ring_fault.hpp"
 #include "btl_ring_tunables.hpp"
@@ -169,11 +168,15 @@ void Connector::made(Connection& connection) {
   observer_.on_established(connection);
 }
 
-void Connector::on_request(const fabric::Event& event) {
-  const auto introduction = decode_introduction(
-      std::span(event.data.bytes)
-          .first(std::min<std::size_t>(event.data.size_bytes, event.data.bytes.size())),
+std::optional<Introduction> Connector::introduction_of(const fabric::Event& request) const {
+  return decode_introduction(
+      std::span(request.data.bytes)
+          .first(std::min<std::size_t>(request.data.size_bytes, request.data.bytes.size())),
       peers_.secret());
+}
+
+void Connector::on_request(const fabric::Event& event) {
+  const auto introduction = introduction_of(event);
   Endpoint* const peer = introduction && !upper_.closed()
                              ? peers_.endpoint_of(name_from(introduction->name))
                              : nullptr;
@@ -191,33 +194,70 @@ void Connector::on_request(const fabric::Event& event) {
   step(connection, stale ? ConnectEvent::stale_request : ConnectEvent::request, event.request, {});
 }
 
+/// An event stands for its queue pair by number: that may go before the event is handled.
+bool Connector::try_next(Happened& next) {
+  if (!device_.poll_event(next.event)) return false;
+  next.queue_pair_number = next.event.queue_pair == nullptr ? 0 : next.event.queue_pair->number();
+  return true;
+}
+
+void Connector::handle(const Happened& happened) {
+  const fabric::Event& event = happened.event;
+  if (event.kind == fabric::Event::Kind::connect_request) {
+    on_request(event);
+    return;
+  }
+  Connection* connection = queue_pairs_.user_of(happened.queue_pair_number);
+  if (connection == nullptr) return;  // its queue pair goes with the endpoint
+  switch (event.kind) {
+    case fabric::Event::Kind::connect_request: break;
+    case fabric::Event::Kind::established:
+      step(*connection,
+           connection->state == ConnectState::accepting ? ConnectEvent::their_established
+                                                        : ConnectEvent::our_established,
+           0, {});
+      break;
+    case fabric::Event::Kind::rejected:
+    case fabric::Event::Kind::unreachable:
+      step(*connection, ConnectEvent::lost, 0, event.why);
+      break;
+    case fabric::Event::Kind::peer_lost:
+      observer_.take_last_messages(connection->endpoint);
+      step(*connection, ConnectEvent::lost, 0, event.why);
+      break;
+  }
+}
+
 int Connector::poll_events() {
   int count = 0;
-  fabric::Event event;
-  while (device_.poll_event(event)) {
+  for (const Happened& happened : std::exchange(left_, {})) {
+    handle(happened);
     ++count;
-    if (event.kind == fabric::Event::Kind::connect_request) {
-      on_request(event);
-      continue;
-    }
-    Connection* connection = queue_pairs_.user_of(*event.queue_pair);
-    if (connection == nullptr) continue;  // its queue pair goes with the endpoint
-    switch (event.kind) {
-      case fabric::Event::Kind::connect_request: break;
-      case fabric::Event::Kind::established:
-        step(*connection,
-             connection->state == ConnectState::accepting ? ConnectEvent::their_established
-                                                          : ConnectEvent::our_established,
-             0, {});
-        break;
-      case fabric::Event::Kind::rejected:
-      case fabric::Event::Kind::unreachable:
-        step(*connection, ConnectEvent::lost, 0, event.why);
-        break;
-      case fabric::Event::Kind::peer_lost:
-        observer_.take_last_messages(connection->endpoint);
-        step(*connection, ConnectEvent::lost, 0, event.why);
-        break;
+  }
+  Happened next;
+  while (try_next(next)) {
+    handle(next);
+    ++count;
+  }
+  return count;
+}
+
+bool Connector::succeeds_with_known(const Happened& happened) const {
+  if (happened.event.kind != fabric::Event::Kind::connect_request)
+    return happened.event.kind == fabric::Event::Kind::established;
+  const auto introduction = introduction_of(happened.event);
+  return introduction && peers_.knows(name_from(introduction->name));
+}
+
+int Connector::poll_events_in_thread() {
+  int count = 0;
+  Happened next;
+  while (try_next(next)) {
+    if (left_.empty() && succeeds_with_known(next)) {
+      handle(next);
+      ++count;
+    } else {
+      left_.push_back(std::exchange(next, {}));
     }
   }
   return count;

@@ -5,12 +5,15 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "opal/fabric/fabric.hpp"
 
 #include "protocol/connect.hpp"
+#include "protocol/introduction.hpp"
 
 #include "btl_ring_endpoint.hpp"
 #include "btl_ring_peers.hpp"
@@ -55,6 +58,10 @@ class Connector {
 
   /// @returns  events handled
   int poll_events();
+  /// The same in a thread that is none of MPI's, and so must not ask Open MPI for processes nor end
+  /// jobs: it sees to connections that succeed, with processes that an endpoint is there for. The
+  /// rest is left to poll_events(), and all that comes behind it.
+  int poll_events_in_thread();
   /// The same for each call of progress, most of which do not poll.
   int poll_events_when_due() {
     const std::uint32_t between = connecting_ > 0 ? calls_between_connecting : calls_between;
@@ -74,6 +81,14 @@ class Connector {
   [[nodiscard]] bool try_open_queue_pair(Connection& connection, std::uint64_t request);
   void accept_own(Connection& connection, std::uint64_t request);
   void made(Connection& connection);
+  struct Happened {
+    fabric::Event event;
+    std::uint32_t queue_pair_number = 0;  ///< 0: connect_request
+  };
+  [[nodiscard]] bool try_next(Happened& next);
+  void handle(const Happened& happened);
+  [[nodiscard]] bool succeeds_with_known(const Happened& happened) const;
+  [[nodiscard]] std::optional<Introduction> introduction_of(const fabric::Event& request) const;
   void on_request(const fabric::Event& event);
   void set_clock(Connection& connection, const std::string& why);
   void retry_due(Clock::time_point now);
@@ -85,6 +100,7 @@ class Connector {
   UpperLayer& upper_;
   ConnectionObserver& observer_;
   std::uint32_t connecting_ = 0;          ///< connections under way: poll events often
+  std::deque<Happened> left_;             ///< by poll_events_in_thread()
   std::vector<Connection*> backing_off_;  ///< attempts that are due some time
   std::uint32_t calls_ = 0;               ///< of progress, since events were due
   Clock::time_point polled_;              ///< events, the last time

@@ -120,7 +120,6 @@ struct HeldMessage {
 struct PeerAddress {
   fabric::Address address;
   Secret secret;
-  bool sleeps = false;  ///< a thread of its on what its adapter reports
 };
 
 /// Everything that a peer has which this process talks to: made on first use.
@@ -149,6 +148,7 @@ struct Endpoint {
   RingOffer offer;           ///< of `in`
   bool decline_due = false;  ///< the peer has still to learn that we do not take its ring
   Ending ending;
+  bool sleeps = false;  ///< a thread of the peer may sleep on what its adapter reports
   bool listed = false;  ///< in BusyEndpoints
 };
 

@@ -172,6 +172,14 @@ int add_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t** procs, Ha
   });
 }
 
+int expect(mca_btl_base_module_t*, Handle* handle, bool sleeps) noexcept {
+  const Guard guard;
+  return guarded([&]() -> int {
+    transport->peers().endpoint(*handle).sleeps = sleeps;
+    return OPAL_SUCCESS;
+  });
+}
+
 int del_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t**,
               Handle** endpoints) noexcept {
   const Guard guard;
@@ -245,6 +253,7 @@ void fill_module(mca_btl_base_module_t& table, Transport& made) {
   capability.arrival_descriptor = made.arrival_descriptor();
   capability.arm = []() noexcept { transport->arm_arrivals(); };
   capability.progress_in_thread = progress_in_thread;
+  capability.expect = expect;
   offer_capability(&table, &capability);
 }
 

@@ -4,9 +4,8 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <stdexcept>
-
-#include "opal/mca/common/overlap/capability.hpp"
 
 #include "btl_ring_module.hpp"
 
@@ -18,7 +17,7 @@ extern "C" OVERLAP_EXPORT mca_btl_base_component_t mca_btl_ring_component;
 /// What a process tells all others at the start.
 struct Published {
   std::uint16_t version = layout_version;
-  std::uint16_t sleeps = 0;  ///< 1: on arrivals
+  std::uint16_t reserved = 0;
   std::uint32_t address_bytes = 0;
   Network network;
   Secret secret{};
@@ -40,7 +39,6 @@ Peers::Peers(fabric::Device& device, const Network& network)
 std::vector<std::byte> Peers::address_bytes() const {
   const fabric::Address address = device_.address();
   Published published;
-  published.sleeps = sleeps_on_arrivals() && device_.arrival_descriptor() != -1 ? 1 : 0;
   published.network = network_;
   published.secret = secret_;
   published.address_bytes = address.size_bytes;
@@ -65,7 +63,6 @@ std::optional<PeerAddress> Peers::find_address(opal_proc_t& proc) const {
   }
   PeerAddress found;
   found.secret = published.secret;
-  found.sleeps = published.sleeps != 0;
   found.address.size_bytes = published.address_bytes;
   std::memcpy(found.address.bytes.data(), bytes.data() + sizeof published, published.address_bytes);
   if (!device_.may_reach(found.address)) return std::nullopt;
@@ -91,6 +88,13 @@ Endpoint* Peers::endpoint_of(const opal_process_name_t& name) {
   opal_proc_t* proc = opal_proc_for_name(name);
   Handle* peer = proc != nullptr && !departed_.contains(name_of(*proc)) ? handle(*proc) : nullptr;
   return peer != nullptr ? &endpoint(*peer) : nullptr;
+}
+
+bool Peers::knows(const opal_process_name_t& name) const noexcept {
+  return std::ranges::any_of(table_.all(), [&name](const Handle* peer) {
+    return peer->endpoint() != nullptr && peer->key() != opal_proc_local_get() &&
+           number_from(peer->key()->proc_name) == number_from(name);
+  });
 }
 
 void Peers::erase(Handle& handle) noexcept {

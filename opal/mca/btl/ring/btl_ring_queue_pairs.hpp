@@ -39,10 +39,12 @@ class QueuePairs {
     return found == by_number_.end() ? nullptr : found->second;
   }
   /// The connection that uses it. @returns  nullptr: one that lost a crossing, or the other end of
-  /// a connection to ourselves
-  [[nodiscard]] Connection* user_of(const fabric::QueuePair& queue_pair) const noexcept {
-    Connection* const found = find(queue_pair.number());
-    return found != nullptr && found->queue_pair.get() == &queue_pair ? found : nullptr;
+  /// a connection to ourselves; or it has gone
+  [[nodiscard]] Connection* user_of(std::uint32_t number) const noexcept {
+    Connection* const found = find(number);
+    return found != nullptr && found->queue_pair != nullptr && found->queue_pair->number() == number
+               ? found
+               : nullptr;
   }
 
  private:

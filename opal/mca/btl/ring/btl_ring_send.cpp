@@ -17,7 +17,7 @@ bool Sender::try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& 
     return false;
   }
   if (!endpoint.messages.account.has_room()) return false;
-  if ((flags & MCA_BTL_DES_FLAGS_SIGNAL) != 0 && endpoint.where.sleeps)
+  if ((flags & MCA_BTL_DES_FLAGS_SIGNAL) != 0 && endpoint.sleeps)
     return try_post_channel(endpoint, tag, pieces, true);
   if (endpoint.stream.route(pieces.bytes(), slot_payload_bytes_) == Channel::ring) [[likely]] {
     post_ring(endpoint, tag, pieces);

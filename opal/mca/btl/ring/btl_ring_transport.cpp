@@ -94,7 +94,8 @@ int Transport::progress() {
 
 int Transport::progress_in_thread() {
   const DeferredFailures::Hold hold(failures_);
-  return move();
+  const int count = move();
+  return count + connector_.poll_events_in_thread();
 }
 
 int Transport::move() {

@@ -18,13 +18,7 @@ std::vector<Offer>& offers() {
   return all;
 }
 
-bool sleeps = false;
-
 }  // namespace
-
-void set_sleeps_on_arrivals(bool does) noexcept { sleeps = does; }
-
-bool sleeps_on_arrivals() noexcept { return sleeps; }
 
 void offer_capability(const mca_btl_base_module_t* btl, const BtlCapability* capability) {
   withdraw_capability(btl);

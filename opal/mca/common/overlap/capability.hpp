@@ -44,17 +44,18 @@ struct BtlCapability {
   /// wakes nobody. Who is about to sleep on it arms, polls once more, and sleeps.
   int arrival_descriptor = -1;
   void (*arm)() noexcept = nullptr;  ///< if arrival_descriptor is not -1
-  /// btl_progress for a thread that is none of MPI's: connections and their failures are left to
-  /// the next call of btl_progress. If arrival_descriptor is not -1.
+  /// btl_progress for a thread that is none of MPI's: failures, and connections with processes that
+  /// were not expected, are left to the next call of btl_progress. If arrival_descriptor is not -1.
   ///
-  /// @thread  these two: under the lock that keeps all other calls of the BTL out
+  /// @thread  arm() too: under the lock that keeps all other calls of the BTL out
   int (*progress_in_thread)() noexcept = nullptr;
+  /// Messages may come from this process.
+  /// @param sleeps  it may have a thread that sleeps on arrivals: messages to it that have
+  ///                MCA_BTL_DES_FLAGS_SIGNAL are to wake it
+  /// @returns  0, or an error code of Open MPI
+  int (*expect)(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
+                bool sleeps) noexcept = nullptr;
 };
-
-/// Has this process a thread that sleeps on arrivals? BTLs tell its peers, which then signal what
-/// it may sleep for. @thread  MPI_Init only, before the BTLs are made
-void set_sleeps_on_arrivals(bool sleeps) noexcept;
-[[nodiscard]] bool sleeps_on_arrivals() noexcept;
 
 /// Leave a BTL's table; `capability` stays valid until withdrawn. A second offer replaces the
 /// first. @thread MPI_Init, MPI_Finalize only
