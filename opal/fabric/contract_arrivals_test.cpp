@@ -216,6 +216,37 @@ TEST_CASE("The loss of a peer wakes a process with outstanding requests",
   REQUIRE(a.next_completion().status != CompletionStatus::success);
 }
 
+TEST_CASE("Events of a connection wake both of its processes", "[contract][arrivals]") {
+  Endpoint a(0);
+  Endpoint b(1);
+  if (!can_wake(a)) return;
+  auto ab = a.make_pair();
+  auto ba = b.make_pair();
+  b.device->arm_arrivals();
+  REQUIRE(stays_asleep(b));
+  REQUIRE(a.device->connect(*ab, b.device->address(), PrivateData{}) == Status::done);
+  Event event;
+  await("the request", [&] {
+    // The steps before the request are the asking device's own, taken by its polls.
+    static_cast<void>(a.device->poll_event(event));
+    return is_readable(*b.device, 10);
+  });
+  const Event asked = b.next_event();
+  REQUIRE(asked.kind == Event::Kind::connect_request);
+  a.device->arm_arrivals();
+  REQUIRE_FALSE(a.device->poll_event(event));
+  REQUIRE(b.device->accept(asked.request, *ba) == Status::done);
+  REQUIRE(wakes(a));
+  REQUIRE(a.next_event().kind == Event::Kind::established);
+  // An event that has been taken wakes nobody.
+  REQUIRE(b.next_event().kind == Event::Kind::established);
+  b.device->arm_arrivals();
+  REQUIRE(stays_asleep(b));
+  ab.reset();
+  REQUIRE(wakes(b));
+  REQUIRE(b.next_event().kind == Event::Kind::peer_lost);
+}
+
 TEST_CASE("A thread sleeps on the descriptor while another one uses the device",
           "[contract][arrivals]") {
   Line line;

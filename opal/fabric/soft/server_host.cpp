@@ -121,7 +121,7 @@ void Server::event(Client& client, Pair* pair, const Event& event) {
   const std::size_t words = std::min(event.why.size(), message.text.size() - 1);
   std::memcpy(message.text.data(), event.why.data(), words);
   send(session, message);
-  arrived(client);
+  notify(client);
 }
 
 }  // namespace overlap::fabric::soft

@@ -1,9 +1,12 @@
-// The completion channel of a device.
+// The completion channel of a device, and the channels of its events.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "arrivals.hpp"
 
 #include <fcntl.h>
+#include <sys/epoll.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace overlap::fabric::verbs {
@@ -15,10 +18,25 @@ namespace {
          fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0;
 }
 
+[[nodiscard]] bool watch(int all, int descriptor, std::uint32_t when) noexcept {
+  epoll_event event{.events = when, .data = {.fd = descriptor}};
+  return epoll_ctl(all, EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
 }  // namespace
 
-Arrivals::Arrivals(CompletionChannel channel) noexcept : channel_(std::move(channel)) {
-  if (channel_ != nullptr && !set_up(channel_->fd)) channel_.reset();
+Arrivals::Arrivals(CompletionChannel channel, std::span<const int> events) noexcept
+    : channel_(std::move(channel)) {
+  if (channel_ != nullptr && !open(events)) channel_.reset();
+}
+
+bool Arrivals::open(std::span<const int> events) noexcept {
+  all_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
+  return all_ && set_up(all_.get()) && set_up(channel_->fd) &&
+         watch(all_.get(), channel_->fd, EPOLLIN) &&
+         // Others read them, perhaps later: an event wakes once.
+         std::ranges::all_of(
+             events, [this](int each) { return watch(all_.get(), each, EPOLLIN | EPOLLET); });
 }
 
 void Arrivals::arm() noexcept {
@@ -35,6 +53,8 @@ void Arrivals::take_events() noexcept {
   ibv_cq* queue = nullptr;
   void* context = nullptr;
   while (ibv_get_cq_event(channel_.get(), &queue, &context) == 0) ibv_ack_cq_events(queue, 1);
+  epoll_event edges[4];
+  while (epoll_wait(all_.get(), edges, std::size(edges), 0) == std::ssize(edges)) {}
 }
 
 }  // namespace overlap::fabric::verbs

@@ -1,11 +1,14 @@
-// How a thread that sleeps learns of solicited messages and failures: the device's completion
-// channel.
+// How a thread that sleeps learns of solicited messages, failures and connections: one descriptor
+// for the device's completion channel and the channels of its events.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <infiniband/verbs.h>
 
+#include <span>
 #include <vector>
+
+#include "opal/mca/common/overlap/descriptor.hpp"
 
 #include "failure.hpp"
 
@@ -19,10 +22,11 @@ using CompletionChannel = Handle<ibv_comp_channel, ibv_destroy_comp_channel>;
 class Arrivals {
  public:
   /// @param channel  nullptr: the device has none to give
-  explicit Arrivals(CompletionChannel channel) noexcept;
+  /// @param events   descriptors that tell of events, read elsewhere; they outlive this
+  explicit Arrivals(CompletionChannel channel, std::span<const int> events = {}) noexcept;
 
   /// @returns  -1: there is no channel
-  [[nodiscard]] int descriptor() const noexcept { return channel_ ? channel_->fd : -1; }
+  [[nodiscard]] int descriptor() const noexcept { return channel_ ? all_.get() : -1; }
   /// For a completion queue that is being made; nullptr: it has none.
   [[nodiscard]] ibv_comp_channel* channel() const noexcept { return channel_.get(); }
 
@@ -35,9 +39,11 @@ class Arrivals {
   void arm() noexcept;
 
  private:
+  [[nodiscard]] bool open(std::span<const int> events) noexcept;
   void take_events() noexcept;
 
   CompletionChannel channel_;  ///< non-blocking
+  Descriptor all_;             ///< epoll: the channel and the events
   std::vector<ibv_cq*> queues_;
 };
 

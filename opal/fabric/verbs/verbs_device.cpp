@@ -156,7 +156,8 @@ class VerbsDevice final : public Device {
 
 Core::Core(Port opened, const VerbsOptions& options)
     : port(std::move(opened)),
-      arrivals(CompletionChannel(ibv_create_comp_channel(port.context.get()))),
+      arrivals(CompletionChannel(ibv_create_comp_channel(port.context.get())),
+               std::array{port.channel->fd, port.context->async_fd}),
       domain(make_domain(port)),
       capabilities(describe(port)),
       connector(port, options, capabilities.atomics) {
