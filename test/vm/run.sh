@@ -94,7 +94,7 @@ make_programs() {
     mkdir -p "$mpi"
     [ "$mpi/mpi_test.o" -nt "$here/../mpi/mpi_test.cpp" ] && [ "$mpi/mpi_test.o" -nt "$here/../mpi/mpi_test.hpp" ] ||
         mpicxx -std=c++20 -O1 -c "$here/../mpi/mpi_test.cpp" -o "$mpi/mpi_test.o" || return
-    for program in pt2pt completion matching random ring_onesided ring_frequent; do compile $program || return; done
+    for program in pt2pt completion matching random progress ring_onesided ring_frequent; do compile $program || return; done
 }
 make_programs >"$work/make.log" 2>&1 || { echo "FAIL vm: build"; tail -n 20 "$work/make.log" >&2; exit 1; }
 

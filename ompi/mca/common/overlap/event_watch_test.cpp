@@ -4,6 +4,7 @@
 
 #include "test/support/catch.hpp"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 namespace {
@@ -165,6 +166,25 @@ TEST_CASE("Event watch: a timer that is due is work for the next turn") {
   watch.sync(false);
   CHECK(watch.is_due());
   event_free(timer);
+}
+
+TEST_CASE("Event watch: what an adapter reports ends a sleep until an arrival, and no other") {
+  const Loop loop;
+  EventWatch watch;
+  REQUIRE(watch.open());
+  std::array<int, 2> ends{};
+  REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
+  const overlap::Descriptor report(ends[0]);
+  const overlap::Descriptor adapter(ends[1]);
+  REQUIRE(::write(adapter.get(), "x", 1) == 1);
+  using Until = overlap::Sleep::Until;
+  CHECK_FALSE(watch.sleep({Until::arrival, 0}, -1, report.get()));
+  CHECK(watch.woken_by_sender());
+  CHECK_FALSE(watch.sleep({Until::time, 1000}, -1, report.get()));
+  CHECK_FALSE(watch.woken_by_sender());
+  watch.ring(0);
+  CHECK(watch.sleep({Until::rung, 0}, -1, report.get()));
+  CHECK_FALSE(watch.woken_by_sender());
 }
 
 TEST_CASE("Event loop beside MPI threads: connections of processes that are not known are left") {

@@ -47,6 +47,9 @@ class InterruptThread {
   /// @param capability  outlives the thread
   /// @returns  whether this one is served
   bool serve_network(const BtlCapability& capability) noexcept;
+  [[nodiscard]] bool serves_network(const BtlCapability* capability) const noexcept {
+    return capability != nullptr && capability == network_;
+  }
   /// A request needs this process to get further, and no longer. @thread  progress lock held
   void add_demand() noexcept {
     fresh_ = true;

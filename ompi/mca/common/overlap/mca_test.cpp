@@ -104,8 +104,8 @@ TEST_CASE("a setting out of range is refused with range and unit", "[mca]") {
 TEST_CASE("a choice or flag that does not exist is refused once", "[mca]") {
   const Run choice = run("ovbad4", "hazard_control", "eager");
   CHECK(choice.checked == OPAL_ERR_BAD_PARAM);
-  CHECK_THAT(choice.said, contains("pml_ovbad4_hazard_control") && contains("envelope_sequence"));
-  CHECK_THAT(choice.said, !contains("which is no choice"));  // Open MPI has said it
+  CHECK_THAT(choice.said, contains("pml_ovbad4_hazard_control is \"eager\", which is no choice"));
+  CHECK_THAT(choice.said, !contains("invalid value"));  // Open MPI's message, which gets lost
   const Run flag = run("ovbad5", "speculation", "perhaps");
   CHECK(flag.checked == OPAL_ERR_BAD_PARAM);
   CHECK_THAT(flag.said, contains("pml_ovbad5_speculation"));

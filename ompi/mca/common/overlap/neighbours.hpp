@@ -50,7 +50,7 @@ class NodeArea {
 /// The one of this process.
 extern NodeArea node_area;
 
-/// Has that process, of whatever node, said that it may have an interrupt thread? @thread  MPI thread
+/// Has that process, of whatever node, said that it may have an interrupt thread? @thread  MPI
 [[nodiscard]] bool may_be_woken(ompi_proc_t& proc) noexcept;
 
 /// Another process of this node, as far as waking it goes.

@@ -110,6 +110,23 @@ TEST_CASE("Progress driver: after a turn of an interrupt thread, what waits goes
   event_base_free(std::exchange(opal_sync_event_base, before));
 }
 
+TEST_CASE("Progress driver: an interrupt thread polls the BTLs that it may, all of them") {
+  used_calls = other_calls = 0;
+  ProgressDriver driver;
+  driver.let_thread_poll(poll_used);
+  driver.let_thread_poll(poll_other);
+  const auto knows_none = [](const opal_process_name_t&, const void*) noexcept { return false; };
+  CHECK_FALSE(driver.turn_in_thread(false, knows_none, nullptr).moved);
+  CHECK((used_calls == 0 && other_calls == 0));
+  CHECK_FALSE(driver.turn_in_thread(true, knows_none, nullptr).moved);
+  CHECK((used_calls == 1 && other_calls == 1));
+  CHECK_FALSE(driver.look_at_thread_btls());
+  CHECK((used_calls == 2 && other_calls == 2));
+  driver.give_back();
+  CHECK_FALSE(driver.look_at_thread_btls());
+  CHECK((used_calls == 2 && other_calls == 2));
+}
+
 TEST_CASE("Progress driver: an MPI thread that stays is noticed, and the helper sees its turns") {
   const Host host;
   ProgressDriver driver;
