@@ -3,9 +3,10 @@
 //
 // Each thread of a scenario is a fiber that stops before every visible step: an atomic access, a
 // membarrier, a futex call. The explorer then chooses who goes on, or which store buffer writes its
-// oldest store to memory. It searches depth first, starts again from the beginning for every path
-// and cuts a path that reaches a state seen before. Threads are deterministic, so a thread's state
-// is the list of values its steps returned.
+// oldest store to memory. It searches depth first and starts again from the beginning for every
+// path. Threads are deterministic, so a thread's state is the list of values its steps returned,
+// and the state after a step is known before the fiber runs on: what leads to a state seen before
+// is never taken.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -14,7 +15,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
-#include <deque>
 #include <functional>
 #include <string>
 #include <ucontext.h>
@@ -69,6 +69,7 @@ class Machine {
           std::function<bool()> at_end)
       : setup_(std::move(setup)), bodies_(std::move(threads)), at_end_(std::move(at_end)) {
     stacks_.resize(bodies_.size(), std::vector<char>(stack_bytes));
+    contexts_.resize(bodies_.size());
   }
 
   Verdict explore() {
@@ -79,7 +80,7 @@ class Machine {
       verdict.outcome = run(path);
     } while (verdict.outcome == Outcome::holds && backtrack(path));
     verdict.states = seen_.size();
-    verdict.story = story_;
+    if (verdict.outcome != Outcome::holds) verdict.story = retell(path);
     return verdict;
   }
 
@@ -92,10 +93,10 @@ class Machine {
   /// Announce a step, let the explorer choose, do it when chosen.
   std::uint64_t step(Step next) {
     if (running_ < 0) return perform_in_setup(next);
-    Thread& me = threads_[static_cast<std::size_t>(running_)];
-    me.next = next;
-    swapcontext(&me.context, &scheduler_);
-    return me.result;
+    const auto me = static_cast<std::size_t>(running_);
+    threads_[me].next = next;
+    swapcontext(&contexts_[me], &scheduler_);
+    return threads_[me].result;
   }
 
   void enter() {
@@ -116,41 +117,64 @@ class Machine {
     std::uint64_t value;
   };
   struct Thread {
-    ucontext_t context{};
     State state = State::ready;
     Step next{};
     std::uint64_t result = 0;
     std::uint64_t history = 1469598103934665603ULL;
-    std::deque<Store> buffer;
+    std::vector<Store> buffer;  ///< oldest first
   };
   struct Choice {
     int thread;
     bool flush;
     unsigned variant;  ///< which sleeper a wake_one wakes
   };
+  /// A state on the path and the choices that lead on to states which no other branch has claimed.
   struct Branch {
-    unsigned chosen;
-    unsigned count;
+    std::vector<Choice> choices;
+    std::size_t chosen = 0;
+    [[nodiscard]] const Choice& choice() const { return choices[chosen]; }
   };
 
   static bool backtrack(std::vector<Branch>& path) {
-    while (!path.empty() && ++path.back().chosen == path.back().count) path.pop_back();
+    while (!path.empty() && ++path.back().chosen == path.back().choices.size()) path.pop_back();
     return !path.empty();
   }
 
+  /// Replay `path`, then extend it until it ends, is at fault or meets only states seen before.
   Outcome run(std::vector<Branch>& path) {
     reset();
-    story_.clear();
-    for (std::size_t depth = 0;; ++depth) {
-      const auto choices = enabled();
+    if (path.empty()) seen_.insert(key());
+    for (const Branch& branch : path) take(branch.choice());
+    while (!two_inside_) {
+      std::vector<Choice> choices = enabled();
       if (choices.empty()) return finish();
-      if (depth == path.size()) {
-        if (!seen_.insert(key()).second) return Outcome::holds;
-        path.push_back({0, static_cast<unsigned>(choices.size())});
-      }
-      take(choices[path[depth].chosen]);
-      if (two_inside_) return Outcome::two_inside;
+      std::erase_if(choices, [this](const Choice& choice) { return !try_claim(choice); });
+      if (choices.empty()) return Outcome::holds;
+      path.push_back({std::move(choices)});
+      take(path.back().choice());
     }
+    return Outcome::two_inside;
+  }
+
+  std::string retell(const std::vector<Branch>& path) {
+    reset();
+    std::string story;
+    for (const Branch& branch : path) {
+      story += line_about(branch.choice());
+      take(branch.choice());
+    }
+    return story;
+  }
+
+  /// Claim the state that `choice` leads to for this branch. @returns  whether no branch had it
+  bool try_claim(const Choice& choice) {
+    saved_memory_ = memory_;
+    saved_threads_ = threads_;
+    static_cast<void>(change_state(choice));
+    const bool is_new = seen_.insert(key()).second;
+    memory_.swap(saved_memory_);
+    threads_.swap(saved_threads_);
+    return is_new;
   }
 
   void reset() {
@@ -160,17 +184,17 @@ class Machine {
     two_inside_ = false;
     running_ = -1;
     setup_();
-    threads_ = std::vector<Thread>(bodies_.size());
+    threads_.assign(bodies_.size(), {});
     for (std::size_t i = 0; i < bodies_.size(); ++i) {
 #if defined(__SANITIZE_ADDRESS__)
       __asan_unpoison_memory_region(stacks_[i].data(), stack_bytes);
 #endif
-      Thread& thread = threads_[i];
-      getcontext(&thread.context);
-      thread.context.uc_stack.ss_sp = stacks_[i].data();
-      thread.context.uc_stack.ss_size = stack_bytes;
-      thread.context.uc_link = nullptr;
-      makecontext(&thread.context, &Machine::fiber, 0);
+      ucontext_t& context = contexts_[i];
+      getcontext(&context);
+      context.uc_stack.ss_sp = stacks_[i].data();
+      context.uc_stack.ss_size = stack_bytes;
+      context.uc_link = nullptr;
+      makecontext(&context, &Machine::fiber, 0);
       resume(i);  // up to its first visible step
     }
   }
@@ -180,12 +204,12 @@ class Machine {
     const auto me = static_cast<std::size_t>(machine.running_);
     machine.bodies_[me]();
     machine.threads_[me].state = State::ended;
-    swapcontext(&machine.threads_[me].context, &machine.scheduler_);
+    swapcontext(&machine.contexts_[me], &machine.scheduler_);
   }
 
   void resume(std::size_t thread) {
     running_ = static_cast<int>(thread);
-    swapcontext(&scheduler_, &threads_[thread].context);
+    swapcontext(&scheduler_, &contexts_[thread]);
     running_ = -1;
   }
 
@@ -212,16 +236,19 @@ class Machine {
   }
 
   void take(const Choice& choice) {
-    const auto index = static_cast<std::size_t>(choice.thread);
-    Thread& thread = threads_[index];
-    tell(choice, thread);
+    if (change_state(choice)) resume(static_cast<std::size_t>(choice.thread));
+  }
+
+  /// @returns  whether the thread goes on
+  bool change_state(const Choice& choice) {
+    Thread& thread = threads_[static_cast<std::size_t>(choice.thread)];
     if (choice.flush) {
       flush_one(thread);
-      return;
+      return false;
     }
     const bool goes_on = perform(thread, choice.variant);
     note(thread, thread.result);
-    if (goes_on) resume(index);
+    return goes_on;
   }
 
   bool perform(Thread& thread, unsigned variant) {
@@ -304,7 +331,7 @@ class Machine {
 
   void flush_one(Thread& thread) {
     memory_[static_cast<std::size_t>(thread.buffer.front().cell)] = thread.buffer.front().value;
-    thread.buffer.pop_front();
+    thread.buffer.erase(thread.buffer.begin());
   }
 
   void drain(Thread& thread) {
@@ -316,6 +343,7 @@ class Machine {
     thread.history ^= thread.history >> 29;
   }
 
+  /// Whether a thread has ended, or at which step it stands, is known from what its steps returned.
   std::string key() const {
     std::string bytes;
     const auto put = [&](std::uint64_t v) {
@@ -324,7 +352,7 @@ class Machine {
     for (std::uint64_t word : memory_) put(word);
     for (const Thread& thread : threads_) {
       put(thread.history);
-      put(static_cast<std::uint64_t>(thread.state));
+      put(thread.state == State::asleep ? 1 : 0);
       put(thread.buffer.size());
       for (const Store& store : thread.buffer) {
         put(static_cast<std::uint64_t>(store.cell));
@@ -334,7 +362,8 @@ class Machine {
     return bytes;
   }
 
-  void tell(const Choice& choice, const Thread& thread) {
+  std::string line_about(const Choice& choice) const {
+    const Thread& thread = threads_[static_cast<std::size_t>(choice.thread)];
     static constexpr std::array names{
         "local",  "load",       "store", "fenced store", "exchange", "compare-exchange",
         "modify", "membarrier", "wait",  "await zero",   "wake one", "wake all"};
@@ -347,17 +376,19 @@ class Machine {
       std::snprintf(line, sizeof line, "t%d: %s cell %d (%llu)\n", choice.thread,
                     names[static_cast<std::size_t>(thread.next.kind)], thread.next.cell,
                     static_cast<unsigned long long>(thread.next.value));
-    story_ += line;
+    return line;
   }
 
   std::function<void()> setup_;
   std::vector<std::function<void()>> bodies_;
   std::function<bool()> at_end_;
   std::vector<std::vector<char>> stacks_;
+  std::vector<ucontext_t> contexts_;
   std::vector<Thread> threads_;
   std::vector<std::uint64_t> memory_;
+  std::vector<Thread> saved_threads_;  ///< of try_claim(), which needs their room again and again
+  std::vector<std::uint64_t> saved_memory_;  ///< the same
   std::unordered_set<std::string> seen_;
-  std::string story_;
   ucontext_t scheduler_{};
   int running_ = -1;
   int inside_ = 0;
