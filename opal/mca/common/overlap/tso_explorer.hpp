@@ -52,6 +52,14 @@ struct Step {
 
 enum class Outcome : std::uint8_t { holds, two_inside, deadlock, wrong_sum };
 
+/// A sanitizer's build is slow and looks for other faults: it follows the first paths only, enough
+/// for every planted fault. The plain build follows all.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr std::uint64_t paths_max = 4000;
+#else
+inline constexpr std::uint64_t paths_max = ~std::uint64_t{0};
+#endif
+
 struct Verdict {
   Outcome outcome = Outcome::holds;
   std::uint64_t states = 0;
@@ -78,7 +86,7 @@ class Machine {
     do {
       ++verdict.paths;
       verdict.outcome = run(path);
-    } while (verdict.outcome == Outcome::holds && backtrack(path));
+    } while (verdict.outcome == Outcome::holds && backtrack(path) && !is_cut_off(verdict));
     verdict.states = seen_.size();
     if (verdict.outcome != Outcome::holds) verdict.story = retell(path);
     return verdict;
@@ -134,6 +142,14 @@ class Machine {
     std::size_t chosen = 0;
     [[nodiscard]] const Choice& choice() const { return choices[chosen]; }
   };
+
+  static bool is_cut_off(const Verdict& verdict) {
+    if (verdict.paths < paths_max) return false;
+    std::printf("exploration cut off after %llu paths: a sanitizer's build\n",
+                static_cast<unsigned long long>(verdict.paths));
+    std::fflush(stdout);
+    return true;
+  }
 
   static bool backtrack(std::vector<Branch>& path) {
     while (!path.empty() && ++path.back().chosen == path.back().choices.size()) path.pop_back();
