@@ -11,18 +11,6 @@
 
 #include "test/support/catch.hpp"
 
-#if defined(__SANITIZE_THREAD__)
-namespace {
-// One thread: nothing for ThreadSanitizer to find, and its shadow of these runs fills any machine.
-const bool skipped = [] {
-  std::puts("one thread, and more memory than a machine has under ThreadSanitizer");
-  std::fflush(stdout);
-  std::_Exit(77);  // automake: skipped
-  return true;
-}();
-}  // namespace
-#endif
-
 using namespace overlap::speculative;
 using namespace overlap::speculative::sim;
 

@@ -27,11 +27,8 @@ inline constexpr Transport::Chain both_chains[] = {Transport::Chain::at_once,
                                                    Transport::Chain::after_stall};
 
 // A sanitizer's build takes ten times as long, and looks for other faults: it takes fewer cases.
-// There is one thread here, so for ThreadSanitizer the first case of each sweep will do. The factor
-// is prime and greater than any dimension of the sweeps.
-#if defined(__SANITIZE_THREAD__)
-inline constexpr unsigned thinning = 4001;
-#elif defined(__SANITIZE_ADDRESS__)
+// The factor is prime and greater than any dimension of the sweeps.
+#if defined(__SANITIZE_ADDRESS__)
 inline constexpr unsigned thinning = 17;
 #else
 inline constexpr unsigned thinning = 1;
