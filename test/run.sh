@@ -6,7 +6,7 @@
 #   OVERLAP_TEST_OPENMPI5=1   also build and smoke-test with Open MPI 5.0 in a Debian 13 folder (needs root and debootstrap)
 #
 # helper, mpi, ring, programs, vm and openmpi5 are scripts test/LEVEL/run.sh; they get OVERLAP_BUILD (the build) and OVERLAP_PREFIX (its private
-# installation) and print a line "PASS name", "FAIL name" or "SKIP name: reason" for each test case.
+# installation) and print a line "PASS name", "FAIL name" or "SKIP name: reason" for each test case. vm runs beside the sanitizers.
 # SPDX-License-Identifier: BSD-3-Clause
 set -u
 source_folder=$(cd "$(dirname "$0")/.." && pwd)
@@ -19,6 +19,10 @@ builds=$(cd "$builds" && pwd)
 results=$builds/results
 : >"$results"
 started=$(date +%s)
+
+script_process=
+# A process in the background ignores the interrupt from the terminal.
+trap '[ -z "$script_process" ] || kill "$script_process"; exit 130' INT TERM
 
 say() { echo "[$(($(date +%s) - started)) s] $*"; }
 result() { echo "$*" | tee -a "$results"; }
@@ -82,20 +86,58 @@ count_checks() {
     [ $found = 1 ] || result "FAIL $2 (make check ran nothing)"
 }
 
+# run_checks FOLDER LABEL CXXFLAGS: `make check` of the build in FOLDER, all its folders side by side (make alone takes one after the other).
+# The flags are those of the tests; what they test, and the simulator, keep the flags of the build. Catch2 is compiled once for all tests, where
+# the compiler can.
+run_checks() {
+    flags=$3
+    first=$1/test/support/first.hpp
+    find "$1" -name '*.trs' -exec rm -f {} +
+    # Those with the longest tests first. Catch2's main is what they share.
+    folders=$(cd "$1" && find . -name Makefile -exec grep -l '^check-TESTS:' {} + | sed 's,/Makefile$,,' | grep -vx './docs' | sort -r)
+    {
+        make -C "$1/test/support" -j"$jobs" check-am
+        # It has no use for Catch2.
+        make -C "$1/docs" check-am
+        [ -f "$first" ] || echo '#include "test/support/catch.hpp"' >"$first"
+        echo 'first.hpp.gch: first.hpp $(top_srcdir)/test/support/catch.hpp; $(CXXCOMPILE) -x c++-header first.hpp -o $@' |
+            make -C "$1/test/support" -f Makefile -f - first.hpp.gch CXXFLAGS="$flags" && flags="$flags -include $first"
+        # It has no test under TSan.
+        [ "$2" = thread ] || make -C "$1/test/sim" -j"$jobs" libsim.la
+        printf '%s\n' '.PHONY: all $(folders)' 'all: $(folders)' '$(folders):; +@$(MAKE) -C $@ check-am CXXFLAGS="$(flags)"' |
+            make -C "$1" -k -j"$jobs" -f - all folders="$(echo $folders)" flags="$flags"
+    } >"$1-check.log" 2>&1
+    status=$?
+    [ $status -eq 0 ] || grep -E '(error|Error) ' "$1-check.log" | head -n 20
+    count_checks "$1" "$2"
+    # A program that does not compile has no result of its own.
+    [ $status -eq 0 ] || grep -q "^FAIL $2 " "$results" || result "FAIL $2 (make check, see $1-check.log)"
+}
+
 # run_script LEVEL LIMIT_S: test/LEVEL/run.sh, its lines copied.
 run_script() {
-    script=test/$1/run.sh
-    if [ ! -f $script ]; then
-        result "SKIP $1: there is no $script"
-        return
-    fi
-    say "$1: $script"
-    OVERLAP_BUILD=$build OVERLAP_PREFIX=$prefix timeout -k 10 "$2" sh $script >"$builds/$1.out" 2>"$builds/$1.err"
+    say "$1: test/$1/run.sh"
+    start_script "$1" "$2"
+    wait_script "$1"
+}
+# start_script LEVEL LIMIT_S: beside what comes next; its lines are copied by wait_script LEVEL.
+start_script() {
+    if [ -f "test/$1/run.sh" ]; then
+        OVERLAP_BUILD=$build OVERLAP_PREFIX=$prefix exec timeout -k 10 "$2" sh "test/$1/run.sh"
+    else
+        echo "SKIP $1: there is no test/$1/run.sh"
+    fi >"$builds/$1.out" 2>"$builds/$1.err" </dev/null &
+    script_process=$!
+    script_limit_s=$2
+}
+wait_script() {
+    wait "$script_process"
     status=$?
+    script_process=
     grep -E '^(PASS|FAIL|SKIP) ' "$builds/$1.out" | tee -a "$results"
     grep -qE '^(PASS|FAIL|SKIP) ' "$builds/$1.out" || [ $status -ne 0 ] || result "FAIL $1 (printed no result)"
     if [ $status -ne 0 ]; then
-        grep -q '^FAIL ' "$builds/$1.out" || result "FAIL $1 (exit status $status; 124 is the time limit of $2 s)"
+        grep -q '^FAIL ' "$builds/$1.out" || result "FAIL $1 (exit status $status; 124 is the time limit of $script_limit_s s)"
         echo "end of $builds/$1.out and .err:"
         tail -n 30 "$builds/$1.out" "$builds/$1.err"
     fi
@@ -147,33 +189,35 @@ step "$builds/build.log" build_in "$build" --prefix="$prefix" || { result "FAIL 
 result "PASS build"
 if wanted unit; then
     say "unit tests and simulation: make check"
-    make -C "$build" -k -j"$jobs" check >"$builds/check.log" 2>&1 || grep -E '(error|Error) ' "$builds/check.log" | head -n 20
-    count_checks "$build" unit
+    run_checks "$build" unit "-O1 -g1"
 fi
+say "install into $prefix"
+rm -rf "$prefix"
+step "$builds/install.log" make -C "$build" install || { result "FAIL install"; finish; }
+
+# Guests boot and wait for much of their time. The sanitizers' tests are the ones that other load disturbs least.
+! wanted vm || { say "vm: test/vm/run.sh, beside what comes next"; start_script vm 1700; }
 
 if wanted sanitizers; then
     for sanitizer in address,undefined thread; do
         say "sanitizer $sanitizer: what needs no Open MPI"
         folder=$builds/$(echo $sanitizer | tr , -)
         if step "$folder.log" build_in "$folder" --without-openmpi --enable-sanitizer=$sanitizer CXXFLAGS="-O1 -g1" --disable-dependency-tracking; then
-            find "$folder" -name '*.trs' -exec rm -f {} +
-            make -C "$folder" -k -j"$jobs" check >"$folder-check.log" 2>&1 || grep -E '(error|Error) ' "$folder-check.log" | head -n 20
-            count_checks "$folder" $sanitizer
+            # UBSan makes so much code of each assertion that the tests take twice as long to compile with -O1.
+            if [ $sanitizer = thread ]; then level=-O1; else level=-O0; fi
+            run_checks "$folder" $sanitizer "$level -g1"
         else
             result "FAIL $sanitizer build"
         fi
     done
 fi
+! wanted vm || { say "vm: its results"; wait_script vm; }
 
-say "install into $prefix"
-rm -rf "$prefix"
-step "$builds/install.log" make -C "$build" install || { result "FAIL install"; finish; }
 ! wanted install || run_script install 600
 ! wanted helper || run_script helper 300
 ! wanted mpi || run_script mpi 900
 ! wanted ring || run_script ring 900
 ! wanted programs || run_script programs 600
-! wanted vm || run_script vm 1700
 if wanted openmpi5; then
     if [ "${OVERLAP_TEST_OPENMPI5:-0}" = 1 ]; then
         run_script openmpi5 1500
