@@ -6,7 +6,7 @@
 #   OVERLAP_TEST_OPENMPI5=1   also build and smoke-test with Open MPI 5.0 in a Debian 13 folder (needs root and debootstrap)
 #
 # helper, mpi, ring, programs, vm and openmpi5 are scripts test/LEVEL/run.sh; they get OVERLAP_BUILD (the build) and OVERLAP_PREFIX (its private
-# installation) and print a line "PASS name", "FAIL name" or "SKIP name: reason" for each test case. vm runs beside the sanitizers.
+# installation) and print a line "PASS name", "FAIL name" or "SKIP name: reason" for each test case.
 # SPDX-License-Identifier: BSD-3-Clause
 set -u
 source_folder=$(cd "$(dirname "$0")/.." && pwd)
@@ -19,10 +19,6 @@ builds=$(cd "$builds" && pwd)
 results=$builds/results
 : >"$results"
 started=$(date +%s)
-
-script_process=
-# A process in the background ignores the interrupt from the terminal.
-trap '[ -z "$script_process" ] || kill "$script_process"; exit 130' INT TERM
 
 say() { echo "[$(($(date +%s) - started)) s] $*"; }
 result() { echo "$*" | tee -a "$results"; }
@@ -116,28 +112,18 @@ run_checks() {
 
 # run_script LEVEL LIMIT_S: test/LEVEL/run.sh, its lines copied.
 run_script() {
-    say "$1: test/$1/run.sh"
-    start_script "$1" "$2"
-    wait_script "$1"
-}
-# start_script LEVEL LIMIT_S: beside what comes next; its lines are copied by wait_script LEVEL.
-start_script() {
-    if [ -f "test/$1/run.sh" ]; then
-        OVERLAP_BUILD=$build OVERLAP_PREFIX=$prefix exec timeout -k 10 "$2" sh "test/$1/run.sh"
-    else
-        echo "SKIP $1: there is no test/$1/run.sh"
-    fi >"$builds/$1.out" 2>"$builds/$1.err" </dev/null &
-    script_process=$!
-    script_limit_s=$2
-}
-wait_script() {
-    wait "$script_process"
+    script=test/$1/run.sh
+    if [ ! -f $script ]; then
+        result "SKIP $1: there is no $script"
+        return
+    fi
+    say "$1: $script"
+    OVERLAP_BUILD=$build OVERLAP_PREFIX=$prefix timeout -k 10 "$2" sh $script >"$builds/$1.out" 2>"$builds/$1.err"
     status=$?
-    script_process=
     grep -E '^(PASS|FAIL|SKIP) ' "$builds/$1.out" | tee -a "$results"
     grep -qE '^(PASS|FAIL|SKIP) ' "$builds/$1.out" || [ $status -ne 0 ] || result "FAIL $1 (printed no result)"
     if [ $status -ne 0 ]; then
-        grep -q '^FAIL ' "$builds/$1.out" || result "FAIL $1 (exit status $status; 124 is the time limit of $script_limit_s s)"
+        grep -q '^FAIL ' "$builds/$1.out" || result "FAIL $1 (exit status $status; 124 is the time limit of $2 s)"
         echo "end of $builds/$1.out and .err:"
         tail -n 30 "$builds/$1.out" "$builds/$1.err"
     fi
@@ -195,9 +181,6 @@ say "install into $prefix"
 rm -rf "$prefix"
 step "$builds/install.log" make -C "$build" install || { result "FAIL install"; finish; }
 
-# Guests boot and wait for much of their time. The sanitizers' tests are the ones that other load disturbs least.
-! wanted vm || { say "vm: test/vm/run.sh, beside what comes next"; start_script vm 1700; }
-
 if wanted sanitizers; then
     for sanitizer in address,undefined thread; do
         say "sanitizer $sanitizer: what needs no Open MPI"
@@ -211,13 +194,13 @@ if wanted sanitizers; then
         fi
     done
 fi
-! wanted vm || { say "vm: its results"; wait_script vm; }
 
 ! wanted install || run_script install 600
 ! wanted helper || run_script helper 300
 ! wanted mpi || run_script mpi 900
 ! wanted ring || run_script ring 900
 ! wanted programs || run_script programs 600
+! wanted vm || run_script vm 1700
 if wanted openmpi5; then
     if [ "${OVERLAP_TEST_OPENMPI5:-0}" = 1 ]; then
         run_script openmpi5 1500
