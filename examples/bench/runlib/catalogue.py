@@ -8,10 +8,13 @@ THREAD = "--mca mpi_yield_when_idle 1 -x LD_PRELOAD={build}/libprogressthread.so
 VARIANTS = {
     "ob1": "--mca pml ob1",
     "ob1_thread": f"--mca pml ob1 {THREAD}",  # a thread per rank that polls
+    "ob1_tcp_thread": "--mca pml ob1 --mca btl_tcp_progress_thread 1",  # Open MPI's own, over tcp
     "speculative": "--mca pml speculative",
     "eager_flag": "--mca pml speculative --mca pml_speculative_hazard_control eager_flag",
     "no_adaptation": "--mca pml speculative --mca pml_speculative_adaptation 0",
     "no_speculation": "--mca pml speculative --mca pml_speculative_speculation 0",
+    # every large message is announced, with and without a thread that answers
+    "no_speculation_off": "--mca pml speculative --mca pml_speculative_speculation 0 --mca common_overlap_progress off",
     "speculative_off": "--mca pml speculative --mca common_overlap_progress off",
     "speculative_on": "--mca pml speculative --mca common_overlap_progress on",  # through shared memory on a full node, too
     "ucx": "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any",

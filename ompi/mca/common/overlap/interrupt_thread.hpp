@@ -66,7 +66,7 @@ class InterruptThread {
   /// @returns  the delay for ring(), or no_ring
   /// @thread  progress lock held
   [[nodiscard]] std::uint32_t must_ring() noexcept {
-    if (demand_ == 0 || !(driver_.turns_events() || serves_btls())) [[likely]]
+    if (demand_ == 0 || !(driver_.turns_events() || polls())) [[likely]]
       return no_ring;
     return must_ring_slow();
   }
