@@ -45,7 +45,7 @@ inline bool delayed() { return over_tcp() || over_ring(); }
 /// it is asked for, or a core is to spare.
 inline bool interrupts() {
   return set_to("OMPI_MCA_common_overlap_progress", "on") ||
-         ((over_tcp() || over_ring()) && !set_to("OMPI_MCA_common_overlap_progress", "off"));
+         (over_tcp() && !set_to("OMPI_MCA_common_overlap_progress", "off"));
 }
 /// Over shared memory by default: the copy would only move to the sender. Over TCP where data
 /// comes as early without, and RTRs would bring fragments.

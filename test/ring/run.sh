@@ -69,10 +69,9 @@ not chained           | 2  | speculative     | random speculation chained       
                       | 9  | speculative     | ring_completions                                                                 |
                       | 4  | speculative     | ring_onesided                                                                    |
                       | 3  | ob1             | ring_onesided                                                                    |
-                      | 2  | speculative     | progress                                                                         |
-                      | 4  | speculative     | progress                                                                         |
-no RTRs               | 2  | speculative     | progress                                                                         | --mca pml_speculative_speculation 0
-progress off          | 2  | speculative     | progress speculation chained probe_cancel                                        | --mca common_overlap_progress off
+progress on           | 2  | speculative     | progress pt2pt completion random probe_cancel speculation chained                | --mca common_overlap_progress on
+progress on           | 4  | speculative     | progress random                                                                  | --mca common_overlap_progress on
+progress on, no RTRs  | 2  | speculative     | progress                                                                         | --mca common_overlap_progress on --mca pml_speculative_speculation 0
                       | 2  | speculative     | freed_comms back_pressure threads_flood end end_comms comms                          |
                       | 2  | ob1             | back_pressure                                                                    |
                       | 2  | speculative     | ring_lending                                                                     | --mca btl_ring_slot_bytes 65536 --mca btl_ring_channel_bytes 65536 --mca btl_ring_frequent_fraction 1

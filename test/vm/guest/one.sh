@@ -49,7 +49,7 @@ for program in pt2pt completion matching random; do mpi speculative $program; do
 # ob1 itself fails in completion, on any BTL: its receives do not bear truncated large messages.
 for program in pt2pt random; do mpi ob1 $program; done
 mpi speculative ring_onesided
-OMPI_MCA_pml_speculative_speculation=0 mpi speculative progress
+OMPI_MCA_common_overlap_progress=on OMPI_MCA_pml_speculative_speculation=0 mpi speculative progress
 # Here memory that was exchanged behind a registration would be read as it was (P3.5). Every buffer counts as used often at once.
 export OVERLAP_TEST_FREQUENT=1 OMPI_MCA_btl_ring_costs=1,0,1000000000,0,0
 export OMPI_MCA_btl_ring_slot_bytes=12288 OMPI_MCA_btl_ring_channel_bytes=16384

@@ -96,6 +96,8 @@ void InterruptThread::serve_node(const mca_btl_base_module_t& btl) noexcept {
 
 bool InterruptThread::serve_network(const BtlCapability& capability) noexcept {
   if (network_ != nullptr) return network_ == &capability;
+  // Not by default: what wakes takes the channel, which costs small transfers more than it gains.
+  if (common::tunables.progress != common::progress_choice::on) return false;
   if (capability.arrival_descriptor == -1 || !is_possible()) return false;
   network_ = &capability;
   driver_.let_thread_poll(capability.progress_in_thread);

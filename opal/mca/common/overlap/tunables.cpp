@@ -215,6 +215,10 @@ std::string check_value(std::string_view prefix, const TunableRow& row) {
   return why.empty() ? std::string() : fault_text(prefix, row, stored_text(row), why);
 }
 
+std::string choice_fault(std::string_view prefix, const TunableRow& row, std::string_view given) {
+  return fault_text(prefix, row, quoted(given), "which is no choice");
+}
+
 std::string check_text(std::string_view prefix, const TunableRow& row, std::string_view given) {
   if (given.empty())
     return {};  // Open MPI reads it as 0 or keeps the default; check_value judges that
@@ -226,7 +230,7 @@ std::string check_text(std::string_view prefix, const TunableRow& row, std::stri
     if (std::ranges::find(names, given) != names.end() ||
         (parsed.reading == Reading::number && range_fault(row, parsed.value).empty()))
       return {};
-    return fault_text(prefix, row, quoted(given), "which is no choice");
+    return choice_fault(prefix, row, given);
   }
   switch (parsed.reading) {
     case Reading::not_a_number: return fault_text(prefix, row, quoted(given), "which is no number");

@@ -76,6 +76,10 @@ struct TunableRow {
 [[nodiscard]] std::string check_text(std::string_view prefix, const TunableRow& row,
                                      std::string_view given);
 
+/// What is wrong with the text of a choice that Open MPI has refused.
+[[nodiscard]] std::string choice_fault(std::string_view prefix, const TunableRow& row,
+                                       std::string_view given);
+
 /// Find environment variables that look like tunables of this component but are none.
 /// @param environment  "NAME=value" each
 /// @param also_known   full names without OMPI_MCA_ that others registered

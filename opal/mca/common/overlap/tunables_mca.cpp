@@ -25,9 +25,10 @@ const Refused* find_refused(const TunableRow& row) {
   return found == refused().end() ? nullptr : &*found;
 }
 
-/// What the choice now being registered was set to, if that is none of its values.
-std::string& wrong_choice() {
-  static std::string given;
+/// Where read_choice() puts what the row now being registered was set to, if that is none of its
+/// values; nullptr while none is: synonyms are read later.
+std::string*& wrong_choice() {
+  static std::string* given = nullptr;
   return given;
 }
 
@@ -39,8 +40,9 @@ mca_base_var_enum_vfs_fn_t& usual_reading() {
 /// Read a choice as Open MPI does, but keep a wrong one for check_tunables: of Open MPI's own
 /// message users would see nothing when mpirun loses it (show_message).
 int read_choice(mca_base_var_enum_t* enumerator, const char* text, int* value) {
-  if (usual_reading()(enumerator, text, value) == OPAL_SUCCESS) return OPAL_SUCCESS;
-  wrong_choice() = text;
+  const int read = usual_reading()(enumerator, text, value);
+  if (read == OPAL_SUCCESS || wrong_choice() == nullptr) return read;
+  *wrong_choice() = text;
   *value = 0;
   return OPAL_SUCCESS;
 }
@@ -85,20 +87,22 @@ int register_row(const mca_base_component_t* component, const TunableRow& row, b
     const int made = make_enumerator(row, prefix_of(component) + row.name, &enumerator);
     if (made != OPAL_SUCCESS) return made;
   }
-  wrong_choice().clear();
+  std::string given;
+  wrong_choice() = &given;
   const auto level = static_cast<mca_base_var_info_lvl_t>(OPAL_INFO_LVL_1 + row.level - 1);
   const int index = mca_base_component_var_register(
       component, row.name, help_text(row).c_str(), type_of(row.type), enumerator, 0,
       static_cast<mca_base_var_flag_t>(changeable ? MCA_BASE_VAR_FLAG_SETTABLE : 0), level,
       changeable ? MCA_BASE_VAR_SCOPE_LOCAL : MCA_BASE_VAR_SCOPE_READONLY, row.storage);
+  wrong_choice() = nullptr;
   if (enumerator) OBJ_RELEASE(enumerator);
   if (index == OPAL_ERR_VALUE_OUT_OF_BOUNDS) {
     refused().push_back({row.storage, {}});
     return OPAL_SUCCESS;
   }
-  if (!wrong_choice().empty()) {
+  if (!given.empty()) {
     *static_cast<int*>(row.storage) = static_cast<int>(row.default_value);
-    refused().push_back({row.storage, wrong_choice()});
+    refused().push_back({row.storage, given});
   }
   return index < 0 ? index : OPAL_SUCCESS;
 }
@@ -120,6 +124,7 @@ std::string all_faults(const mca_base_component_t* component, std::span<const Tu
     if (was_refused && was_refused->given.empty()) continue;
     const char* given = was_refused ? was_refused->given.c_str() : environment_text(component, row);
     std::string fault = given ? check_text(prefix, row, given) : std::string();
+    if (fault.empty() && was_refused != nullptr) fault = choice_fault(prefix, row, given);
     if (fault.empty()) fault = check_value(prefix, row);
     if (!fault.empty()) faults += (faults.empty() ? "" : "\n\n") + fault;
   }
