@@ -225,6 +225,28 @@ TEST_CASE("P4.3: from a process that this one has never talked to") {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST_CASE("P4.3: again and again, between threads that sleep already") {
+  TWO_RANKS_WITH_COUNTERS();
+  Scene scene;
+  Steps steps;
+  int step = 0;
+  constexpr int length = 1 << 20;
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    Bytes data = sender() ? pattern(length, 300 + i) : empty(length);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (receiver())
+      MPI_Irecv(data.data(), length, MPI_BYTE, MPI_ANY_SOURCE, tag, scene.comm, &request);
+    { const OutsideMpi turn(steps, step); }
+    compute(microseconds(3000));  // the receiver's thread has looked, and sleeps
+    if (sender()) MPI_Isend(data.data(), length, MPI_BYTE, partner(), tag, scene.comm, &request);
+    {
+      const OutsideMpi computing(steps, step);
+      if (receiver() && interrupts()) CHECK(watch_message(data, 300 + i));
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+}
+
 TEST_CASE("P4.3: the message of a matched probe arrives while both sides compute") {
   TWO_RANKS_WITH_COUNTERS();
   Scene scene;

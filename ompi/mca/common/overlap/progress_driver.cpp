@@ -32,7 +32,7 @@ void ProgressDriver::give_back() noexcept {
 ProgressDriver::ThreadTurn ProgressDriver::turn_in_thread(bool btls, KnowsProcess knows,
                                                           const void* context) noexcept {
   const unsigned before = noted_;
-  if (btls) poll_thread_btls();
+  if (btls) static_cast<void>(poll_thread_btls());
   const std::size_t left = event_driven_ ? poll_events_of(knows, context) : 0;
   const int found_room = after_turn_ != nullptr && pollable_ != nullptr ? after_turn_() : 0;
   return {.moved = noted_ != before || found_room != 0, .left_connections = left != 0};
@@ -40,13 +40,14 @@ ProgressDriver::ThreadTurn ProgressDriver::turn_in_thread(bool btls, KnowsProces
 
 bool ProgressDriver::look_at_thread_btls() {
   const unsigned before = noted_;
-  poll_thread_btls();
-  return noted_ != before;
+  return poll_thread_btls() > 0 || noted_ != before;
 }
 
-void ProgressDriver::poll_thread_btls() {
-  for (unsigned i = 0; i < thread_btl_count_; ++i)
-    events_ += static_cast<unsigned>(thread_btls_[i]());
+int ProgressDriver::poll_thread_btls() {
+  int count = 0;
+  for (unsigned i = 0; i < thread_btl_count_; ++i) count += thread_btls_[i]();
+  events_ += static_cast<unsigned>(count);
+  return count;
 }
 
 /// The part of a turn that a process on shared memory alone does not need.

@@ -85,7 +85,7 @@ class ProgressDriver {
   /// room and, if asked for, the BTLs of let_thread_poll(). @see poll_events_of
   [[nodiscard]] ThreadTurn turn_in_thread(bool btls, KnowsProcess knows,
                                           const void* context) noexcept;
-  /// Poll those BTLs alone. @returns  whether a message has come or a transfer has moved
+  /// Poll those BTLs alone. @returns  whether they have done anything: there may be more
   [[nodiscard]] bool look_at_thread_btls();
   /// Turns of MPI threads while there is an event loop to see to, or a stay to notice. Wraps.
   /// @thread  any
@@ -101,7 +101,7 @@ class ProgressDriver {
     for (unsigned i = 0; i < btl_count_; ++i) count += btls_[i]();
     return count;
   }
-  void poll_thread_btls();
+  int poll_thread_btls();
   int poll_more(bool events_now);
   void set_more() noexcept { more_ = event_driven_ || pollable_ != nullptr || on_stay_ != nullptr; }
 

@@ -120,7 +120,7 @@ TEST_CASE("Progress driver: an interrupt thread polls the BTLs that it may, all 
   CHECK((used_calls == 0 && other_calls == 0));
   CHECK_FALSE(driver.turn_in_thread(true, knows_none, nullptr).moved);
   CHECK((used_calls == 1 && other_calls == 1));
-  CHECK_FALSE(driver.look_at_thread_btls());
+  CHECK(driver.look_at_thread_btls());  // one has done something: there may be more
   CHECK((used_calls == 2 && other_calls == 2));
   driver.give_back();
   CHECK_FALSE(driver.look_at_thread_btls());

@@ -184,13 +184,18 @@ void Connector::on_request(const fabric::Event& event) {
     device_.reject(event.request);
     return;
   }
-  Connection& connection = introduction->purpose == Purpose::bulk ? peer->bulk : peer->messages;
-  if (&peer->proc == opal_proc_local_get()) {
+  on_request_of(*peer, event, *introduction);
+}
+
+void Connector::on_request_of(Endpoint& peer, const fabric::Event& event,
+                              const Introduction& introduction) {
+  Connection& connection = introduction.purpose == Purpose::bulk ? peer.bulk : peer.messages;
+  if (&peer.proc == opal_proc_local_get()) {
     accept_own(connection, event.request);
     return;
   }
-  const bool stale = introduction->attempt < connection.newest_seen;
-  connection.newest_seen = std::max(connection.newest_seen, introduction->attempt);
+  const bool stale = introduction.attempt < connection.newest_seen;
+  connection.newest_seen = std::max(connection.newest_seen, introduction.attempt);
   step(connection, stale ? ConnectEvent::stale_request : ConnectEvent::request, event.request, {});
 }
 
@@ -242,23 +247,30 @@ int Connector::poll_events() {
   return count;
 }
 
-bool Connector::succeeds_with_known(const Happened& happened) const {
-  if (happened.event.kind != fabric::Event::Kind::connect_request)
-    return happened.event.kind == fabric::Event::Kind::established;
-  const auto introduction = introduction_of(happened.event);
-  return introduction && peers_.knows(name_from(introduction->name));
+/// @returns  false: it is for an MPI thread, as it asks for a process or ends a connection
+bool Connector::try_handle_in_thread(const Happened& happened) {
+  using enum fabric::Event::Kind;
+  const fabric::Event& event = happened.event;
+  if (event.kind == established) {
+    handle(happened);
+    return true;
+  }
+  if (event.kind != connect_request || upper_.closed()) return false;
+  const auto introduction = introduction_of(event);
+  Endpoint* const peer = introduction ? peers_.find_known(name_from(introduction->name)) : nullptr;
+  if (peer == nullptr) return false;
+  on_request_of(*peer, event, *introduction);
+  return true;
 }
 
 int Connector::poll_events_in_thread() {
   int count = 0;
   Happened next;
   while (try_next(next)) {
-    if (left_.empty() && succeeds_with_known(next)) {
-      handle(next);
+    if (left_.empty() && try_handle_in_thread(next))
       ++count;
-    } else {
+    else
       left_.push_back(std::exchange(next, {}));
-    }
   }
   return count;
 }

@@ -87,9 +87,10 @@ class Connector {
   };
   [[nodiscard]] bool try_next(Happened& next);
   void handle(const Happened& happened);
-  [[nodiscard]] bool succeeds_with_known(const Happened& happened) const;
+  [[nodiscard]] bool try_handle_in_thread(const Happened& happened);
   [[nodiscard]] std::optional<Introduction> introduction_of(const fabric::Event& request) const;
   void on_request(const fabric::Event& event);
+  void on_request_of(Endpoint& peer, const fabric::Event& event, const Introduction& introduction);
   void set_clock(Connection& connection, const std::string& why);
   void retry_due(Clock::time_point now);
   [[nodiscard]] int poll_events_timed();

@@ -90,11 +90,13 @@ Endpoint* Peers::endpoint_of(const opal_process_name_t& name) {
   return peer != nullptr ? &endpoint(*peer) : nullptr;
 }
 
-bool Peers::knows(const opal_process_name_t& name) const noexcept {
-  return std::ranges::any_of(table_.all(), [&name](const Handle* peer) {
+Endpoint* Peers::find_known(const opal_process_name_t& name) const noexcept {
+  const auto all = table_.all();
+  const auto found = std::ranges::find_if(all, [&name](const Handle* peer) {
     return peer->endpoint() != nullptr && peer->key() != opal_proc_local_get() &&
            number_from(peer->key()->proc_name) == number_from(name);
   });
+  return found == all.end() ? nullptr : (*found)->endpoint();
 }
 
 void Peers::erase(Handle& handle) noexcept {

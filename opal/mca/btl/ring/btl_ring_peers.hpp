@@ -53,8 +53,8 @@ class Peers {
   }
   /// The endpoint of a process that asks for a connection. @returns  nullptr: not with that one
   [[nodiscard]] Endpoint* endpoint_of(const opal_process_name_t& name);
-  /// Is that a process with an endpoint, which is not this one? Asks nobody.
-  [[nodiscard]] bool knows(const opal_process_name_t& name) const noexcept;
+  /// The same, of processes with an endpoint alone, without this one. Asks nobody.
+  [[nodiscard]] Endpoint* find_known(const opal_process_name_t& name) const noexcept;
   /// @param number  of a peer that is there and was used
   [[nodiscard]] Endpoint& at(std::uint32_t number) const noexcept {
     return *table_.at(number)->endpoint();

@@ -92,10 +92,17 @@ int Transport::progress() {
   return count + connector_.poll_events_when_due();
 }
 
+/// All that there is: who polls once more before he sleeps must not leave anything behind.
 int Transport::progress_in_thread() {
+  constexpr int rounds_max = 64;  // MPI threads wait for the lock; who sees a count comes again
   const DeferredFailures::Hold hold(failures_);
-  const int count = move();
-  return count + connector_.poll_events_in_thread();
+  int count = 0;
+  for (int round = 0; round < rounds_max; ++round) {
+    const int moved = move() + connector_.poll_events_in_thread();
+    if (moved == 0) break;
+    count += moved;
+  }
+  return count;
 }
 
 int Transport::move() {
