@@ -13,31 +13,31 @@ thread_local unsigned drains;  // callbacks may wait, which drains as well
 
 bool CompletionQueue::draining() noexcept { return drains > 0; }
 
-void CompletionQueue::append(ompi_request_t& request) {
+void CompletionQueue::append(ompi_request_t& request, Complete complete) {
   if (count_ == ring_.size()) {
-    std::vector<ompi_request_t*> larger(ring_.empty() ? 64 : ring_.size() * 2);
+    std::vector<Entry> larger(ring_.empty() ? 64 : ring_.size() * 2);
     for (std::size_t i = 0; i < count_; ++i) larger[i] = ring_[(first_ + i) % ring_.size()];
     ring_ = std::move(larger);
     first_ = 0;
   }
-  ring_[(first_ + count_) & (ring_.size() - 1)] = &request;
+  ring_[(first_ + count_) & (ring_.size() - 1)] = {&request, complete};
   ++count_;
 }
 
-ompi_request_t* CompletionQueue::pop() noexcept {
+CompletionQueue::Entry CompletionQueue::pop() noexcept {
   const Guard guard(progress_lock);
-  if (count_ == 0) return nullptr;
-  ompi_request_t* request = ring_[first_];
+  if (count_ == 0) return {};
+  const Entry ended = ring_[first_];
   first_ = (first_ + 1) & (ring_.size() - 1);
   --count_;
-  return request;
+  return ended;
 }
 
 std::size_t CompletionQueue::drain() noexcept {
   std::size_t completed = 0;
   ++drains;
-  while (ompi_request_t* request = pop()) {
-    complete_(*request);
+  for (Entry ended = pop(); ended.request != nullptr; ended = pop()) {
+    ended.complete(*ended.request);
     ++completed;
   }
   --drains;

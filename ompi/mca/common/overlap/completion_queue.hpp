@@ -25,10 +25,12 @@ class CompletionQueue {
   /// callee from then on.
   using Complete = void (*)(ompi_request_t& request) noexcept;
 
+  /// @param complete  for requests that are appended without a function of their own
   explicit CompletionQueue(Complete complete) noexcept : complete_(complete) {}
 
   /// @thread  progress lock held; throws std::bad_alloc
-  void append(ompi_request_t& request);
+  void append(ompi_request_t& request) { append(request, complete_); }
+  void append(ompi_request_t& request, Complete complete);
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
 
   /// Complete what is in the queue, and what callbacks add to it.
@@ -41,10 +43,14 @@ class CompletionQueue {
   [[nodiscard]] static bool draining() noexcept;
 
  private:
-  [[nodiscard]] ompi_request_t* pop() noexcept;
+  struct Entry {
+    ompi_request_t* request = nullptr;
+    Complete complete = nullptr;
+  };
+  [[nodiscard]] Entry pop() noexcept;
 
   Complete complete_;
-  std::vector<ompi_request_t*> ring_;  // [a power of two]
+  std::vector<Entry> ring_;  // [a power of two]
   std::size_t first_ = 0;
   std::size_t count_ = 0;
 };

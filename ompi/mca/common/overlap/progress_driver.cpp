@@ -26,7 +26,30 @@ void ProgressDriver::give_back() noexcept {
   event_driven_ = false;
   on_stay_ = nullptr;
   shared_turns_ = nullptr;
-  set_pollable(nullptr, false);
+  pollable_count_ = 0;
+  set_more();
+}
+
+void ProgressDriver::set_pollable(const Pollable& pollable, bool needed) noexcept {
+  const auto end = pollables_.begin() + pollable_count_;
+  const auto found = std::find_if(pollables_.begin(), end, [&pollable](const Pollable& each) {
+    return each.poll == pollable.poll;
+  });
+  if (needed && found == end && pollable_count_ < pollables_max) {
+    pollables_[pollable_count_++] = pollable;
+  } else if (!needed && found != end) {
+    *found = pollables_[--pollable_count_];
+  }
+  set_more();
+}
+
+int ProgressDriver::poll_pollables(int (*Pollable::*poll)() noexcept) noexcept {
+  int count = 0;
+  for (unsigned i = pollable_count_; i-- > 0;) {
+    // It may take itself out.
+    if (i < pollable_count_ && pollables_[i].*poll != nullptr) count += (pollables_[i].*poll)();
+  }
+  return count;
 }
 
 ProgressDriver::ThreadTurn ProgressDriver::turn_in_thread(bool btls, KnowsProcess knows,
@@ -34,7 +57,7 @@ ProgressDriver::ThreadTurn ProgressDriver::turn_in_thread(bool btls, KnowsProces
   const unsigned before = noted_;
   if (btls) static_cast<void>(poll_thread_btls());
   const std::size_t left = event_driven_ ? poll_events_of(knows, context) : 0;
-  const int found_room = after_turn_ != nullptr && pollable_ != nullptr ? after_turn_() : 0;
+  const int found_room = poll_pollables(&Pollable::poll_in_thread);
   return {.moved = noted_ != before || found_room != 0, .left_connections = left != 0};
 }
 
@@ -70,7 +93,7 @@ int ProgressDriver::poll_more(bool events_now) {
     if (turn) poll_events();
     count = static_cast<int>(noted_ - before);
   }
-  return count + (pollable_ != nullptr ? pollable_() : 0);
+  return count + poll_pollables(&Pollable::poll);
 }
 
 }  // namespace overlap

@@ -18,20 +18,22 @@ namespace overlap {
 /// @thread  progress lock held for every call
 class ProgressDriver {
  public:
-  /// More work for each turn, for instance endpoints whose work waits for room. Bounded per call.
-  /// @returns  events seen
-  using Pollable = int (*)() noexcept;
+  /// More work for each turn, for instance endpoints whose work waits for room. Bounded per call;
+  /// each returns the events that it has seen.
+  struct Pollable {
+    int (*poll)() noexcept = nullptr;
+    /// The part that an interrupt thread may do; nullptr: none.
+    int (*poll_in_thread)() noexcept = nullptr;
+  };
 
   /// Take over the progress functions of BTLs that the BML has registered since the last call.
   void adopt_btls() noexcept;
   /// A BTL that messages of this process go through is driven by libevent (tcp): turn the loop.
   void need_events() noexcept;
   [[nodiscard]] bool turns_events() const noexcept { return event_driven_; }
-  /// @param needed  call `pollable` in each turn, or no longer
-  void set_pollable(Pollable pollable, bool needed) noexcept {
-    pollable_ = needed ? pollable : nullptr;
-    set_more();
-  }
+  /// @param needed  poll it in each turn, or no longer; at most pollables_max of them
+  void set_pollable(const Pollable& pollable, bool needed) noexcept;
+  static constexpr unsigned pollables_max = 4;
   /// Count turns, and call on_stay() when an MPI thread has taken stay_turns of them in a row; or
   /// no longer. @param on_stay  outlives the driver; nullptr: no longer
   /// @param shared  shows the helper the turns; nullptr: nobody looks
@@ -45,8 +47,6 @@ class ProgressDriver {
   }
   /// A call leaves MPI: the turns so far were not one long stay.
   void note_leaving() noexcept { stay_turns_ = 0; }
-  /// What follows the turn of an interrupt thread: the part of the pollable that it may do.
-  void set_after_turn(Pollable after_turn) noexcept { after_turn_ = after_turn; }
   /// Let opal_progress do again what it did before. After the last poll.
   void give_back() noexcept;
 
@@ -103,7 +103,8 @@ class ProgressDriver {
   }
   int poll_thread_btls();
   int poll_more(bool events_now);
-  void set_more() noexcept { more_ = event_driven_ || pollable_ != nullptr || on_stay_ != nullptr; }
+  int poll_pollables(int (*Pollable::*poll)() noexcept) noexcept;
+  void set_more() noexcept { more_ = event_driven_ || pollable_count_ != 0 || on_stay_ != nullptr; }
 
   // A system call each: while they bring nothing, other BTLs are polled so often in between.
   static constexpr unsigned quiet_turns_per_event_turn = 8;
@@ -120,15 +121,15 @@ class ProgressDriver {
   bool more_ = false;  ///< event_driven_, or a pollable, or on_stay_
   bool event_driven_ = false;
   unsigned turns_without_event_ = 0;
-  unsigned noted_ = 0;                   ///< calls of note_event
-  unsigned events_ = 0;                  ///< what turns have returned
-  std::atomic<std::uint32_t> turns_{0};  ///< a hint; orders nothing
-  Pollable pollable_ = nullptr;
+  unsigned noted_ = 0;                               ///< calls of note_event
+  unsigned events_ = 0;                              ///< what turns have returned
+  std::atomic<std::uint32_t> turns_{0};              ///< a hint; orders nothing
+  std::array<Pollable, pollables_max> pollables_{};  ///< [pollable_count_]
+  unsigned pollable_count_ = 0;
   void (*on_stay_)(void*) = nullptr;
   void* stay_context_ = nullptr;
   std::atomic<std::uint32_t>* shared_turns_ = nullptr;
   unsigned stay_turns_ = 0;
-  Pollable after_turn_ = nullptr;
 };
 
 }  // namespace overlap

@@ -93,21 +93,51 @@ TEST_CASE("Progress driver: after a turn of an interrupt thread, what waits goes
   opal_event_base_t* const before = std::exchange(opal_sync_event_base, event_base_new());
   static int after_turns;
   after_turns = 0;
+  const ProgressDriver::Pollable waits{[]() noexcept { return 0; },
+                                       []() noexcept { return ++after_turns; }};
   ProgressDriver driver;
-  driver.set_after_turn([]() noexcept { return ++after_turns; });
   const auto turn = [&driver] {
     const auto knows_none = [](const opal_process_name_t&, const void*) noexcept { return false; };
     static_cast<void>(driver.turn_in_thread(false, knows_none, nullptr));
     return after_turns;
   };
-  driver.set_pollable([]() noexcept { return 0; }, true);
+  driver.set_pollable(waits, true);
   CHECK(turn() == 1);
   driver.need_events();
   CHECK(turn() == 2);
-  driver.set_pollable([]() noexcept { return 0; }, false);
+  driver.set_pollable(waits, false);
   CHECK(turn() == 2);  // nothing waits
   driver.give_back();
   event_base_free(std::exchange(opal_sync_event_base, before));
+}
+
+TEST_CASE("Progress driver: each pollable is polled once a turn, until it takes itself out") {
+  const Host host;
+  static int first_polls, second_polls;
+  static ProgressDriver* polled;
+  first_polls = second_polls = 0;
+  ProgressDriver driver;
+  polled = &driver;
+  const ProgressDriver::Pollable first{[]() noexcept { return ++first_polls; }, nullptr};
+  static const ProgressDriver::Pollable second{[]() noexcept {
+                                                 if (++second_polls == 2)
+                                                   polled->set_pollable(second, false);
+                                                 return 0;
+                                               },
+                                               nullptr};
+  driver.set_pollable(first, true);
+  driver.set_pollable(second, true);
+  driver.set_pollable(first, true);
+  for (int turn = 1; turn <= 3; ++turn) {
+    driver.poll();
+    CHECK(first_polls == turn);
+  }
+  CHECK(second_polls == 2);
+  const auto knows_none = [](const opal_process_name_t&, const void*) noexcept { return false; };
+  CHECK_FALSE(driver.turn_in_thread(false, knows_none, nullptr).moved);  // nothing for a thread
+  driver.set_pollable(first, false);
+  driver.poll();
+  CHECK(first_polls == 3);
 }
 
 TEST_CASE("Progress driver: an interrupt thread polls the BTLs that it may, all of them") {

@@ -70,13 +70,20 @@ Pml::Pml(const Tunables& values)
       interrupts(driver, endpoints, node_area),
       completions(complete),
       protocol(config_of(values), delivery, process_counters()),
-      actions(protocol) {
+      actions(protocol),
+      shared{endpoints, driver, interrupts, completions, endpoint_of_process} {
   endpoints.on_work = [](bool) { set_retries(); };
-  driver.set_after_turn(retry_in_thread);
+  overlap::process = &shared;
+}
+
+Pml::~Pml() {
+  overlap::process = nullptr;
+  interrupts.stop();  // before what it works on goes
 }
 
 void set_retries() noexcept {
-  pml->driver.set_pollable(retry_waiting, pml->endpoints.has_work() || !pml->left.empty());
+  pml->driver.set_pollable({retry_waiting, retry_in_thread},
+                           pml->endpoints.has_work() || !pml->left.empty());
 }
 
 int enable(bool on) noexcept {

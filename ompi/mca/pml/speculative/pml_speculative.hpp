@@ -8,6 +8,7 @@
 #include "ompi/mca/common/overlap/endpoint.hpp"
 #include "ompi/mca/common/overlap/entry.hpp"
 #include "ompi/mca/common/overlap/interrupt_thread.hpp"
+#include "ompi/mca/common/overlap/process.hpp"
 #include "ompi/mca/common/overlap/progress_driver.hpp"
 #include "opal/mca/common/overlap/counters.hpp"
 #include "opal/mca/common/overlap/message.hpp"
@@ -39,6 +40,9 @@ struct ReceiveRequest;
   Endpoint* known = known_endpoint(peer);
   return known != nullptr ? known : make_endpoint(peer);
 }
+
+/// The same of a process. @returns  nullptr: as above
+[[nodiscard]] Endpoint* endpoint_of_process(ompi_proc_t& proc);
 
 /// May receives from this process offer their buffers? Where the sender's own processor would make
 /// the copy, an offer only moves the copy into the sender's call.
@@ -125,7 +129,7 @@ class LeftMessages {
 /// Everything this component keeps per process: its parts, each the owner of one thing.
 struct Pml {
   explicit Pml(const Tunables& tunables);
-  ~Pml() { interrupts.stop(); }  // before what it works on goes
+  ~Pml();
   Pml(const Pml&) = delete;
   Pml& operator=(const Pml&) = delete;
 
@@ -138,6 +142,7 @@ struct Pml {
   Delivery delivery;
   Protocol protocol;
   Actions actions;
+  Process shared;                         ///< what of it other components use
   ompi_communicator_t* adding = nullptr;  ///< in add_comm: Open MPI does not find it by its number
 };
 

@@ -133,13 +133,17 @@ bool may_speculate(const Endpoint& endpoint) noexcept {
   return choose_rtr(rtr_facts(endpoint)) == RtrUse::sent;
 }
 
+Endpoint* endpoint_of_process(ompi_proc_t& proc) {
+  Endpoint* known = Endpoints::find(proc);
+  return known != nullptr ? known : connect(proc);
+}
+
 Endpoint* make_endpoint(Peer& peer) {
   ompi_communicator_t* comm = ompi_comm_lookup(peer.comm->context);
   if (comm == nullptr) comm = pml->adding;
   ompi_proc_t* proc = ompi_comm_peer_lookup(comm, peer.rank);
   if (proc == nullptr) return nullptr;
-  Endpoint* endpoint = Endpoints::find(*proc);
-  if (endpoint == nullptr) endpoint = connect(*proc);
+  Endpoint* endpoint = endpoint_of_process(*proc);
   if (endpoint == nullptr) return nullptr;
   endpoint->add_user();
   peer.host_data = endpoint;

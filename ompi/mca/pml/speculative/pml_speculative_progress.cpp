@@ -2,37 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pml_speculative_request.hpp"
 
-#include <time.h>
-
-#include "ompi/mca/common/overlap/protocol/idle_naps.hpp"
+#include "ompi/mca/common/overlap/waiting.hpp"
 
 namespace overlap::speculative {
 namespace {
-
-// BTLs are polled so often for each turn of opal_progress, which does much that a blocked call does
-// not wait for.
-constexpr int polls_per_turn = 8;
-
-/// Naps between turns, where other ranks need the processor of a call that waits.
-class Waiting {
- public:
-  void end_turn() noexcept {
-    if (!opal_progress_yield_when_idle) return;
-    const std::uint32_t nap_ns = naps_.end_turn(pml->driver.events());
-    if (nap_ns == 0) return;
-    const timespec nap{0, static_cast<long>(nap_ns)};
-    nanosleep(&nap, nullptr);
-  }
-
- private:
-  IdleNaps naps_;
-};
-
-bool poll_once() {
-  const Entry entry;
-  pml->driver.poll();
-  return !pml->completions.empty();
-}
 
 /// A call that waits is about to leave MPI, perhaps with part of another request's copy undone.
 void ring_for_work() noexcept {
@@ -51,16 +24,7 @@ void poll_until_complete(ompi_request_t& request) {
     ompi_request_wait_completion(&request);
     return;
   }
-  Waiting waiting;
-  while (!REQUEST_COMPLETE(&request)) {
-    for (int i = 0; i < polls_per_turn && !REQUEST_COMPLETE(&request); ++i) {
-      if (poll_once()) [[unlikely]]
-        pml->completions.drain();
-    }
-    if (REQUEST_COMPLETE(&request)) return;
-    opal_progress();
-    if (!REQUEST_COMPLETE(&request)) waiting.end_turn();
-  }
+  poll_until(pml->driver, pml->completions, [&request] { return REQUEST_COMPLETE(&request); });
 }
 
 }  // namespace

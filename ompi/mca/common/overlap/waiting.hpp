@@ -1,0 +1,54 @@
+// How calls that block wait: they progress, and nap where others need the processor.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "ompi/mca/common/overlap/openmpi.hpp"
+
+#include "ompi/mca/common/overlap/completion_queue.hpp"
+#include "ompi/mca/common/overlap/entry.hpp"
+#include "ompi/mca/common/overlap/progress_driver.hpp"
+#include "ompi/mca/common/overlap/protocol/idle_naps.hpp"
+
+namespace overlap {
+
+/// Naps between turns, where other ranks need the processor of a call that waits.
+class Waiting {
+ public:
+  explicit Waiting(const ProgressDriver& driver) noexcept : driver_(driver) {}
+  void end_turn() noexcept {
+    if (!opal_progress_yield_when_idle) return;
+    const std::uint32_t nap_ns = naps_.end_turn(driver_.events());
+    if (nap_ns == 0) return;
+    const timespec nap{0, static_cast<long>(nap_ns)};
+    nanosleep(&nap, nullptr);
+  }
+
+ private:
+  const ProgressDriver& driver_;
+  IdleNaps naps_;
+};
+
+/// Progress until done(). @thread  MPI thread, progress lock NOT held; done() is called without it
+template <class Done>
+void poll_until(ProgressDriver& driver, CompletionQueue& completions, Done&& done) {
+  // BTLs are polled so often for each turn of opal_progress, which does much that a blocked call
+  // does not wait for.
+  constexpr int polls_per_turn = 8;
+  const auto poll_once = [&driver, &completions] {
+    const Entry entry;
+    driver.poll();
+    return !completions.empty();
+  };
+  Waiting waiting(driver);
+  while (!done()) {
+    for (int i = 0; i < polls_per_turn && !done(); ++i) {
+      if (poll_once()) [[unlikely]]
+        completions.drain();
+    }
+    if (done()) return;
+    opal_progress();
+    if (!done()) waiting.end_turn();
+  }
+}
+
+}  // namespace overlap
