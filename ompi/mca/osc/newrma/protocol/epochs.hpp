@@ -1,0 +1,279 @@
+// Epochs of one window at one rank: which are open, which wait for others, and what they ask of
+// other ranks.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "ticket_lock.hpp"
+
+namespace overlap::newrma {
+
+using Rank = std::int32_t;  ///< in the window's group
+using WindowLock = TicketLock<>;
+
+/// What ranks tell each other about epochs; each pair's messages arrive in the order of sending,
+/// operations' among them.
+enum class Notice : std::uint8_t {
+  post,      ///< an exposure epoch has begun that the other may access
+  complete,  ///< an access epoch has ended: all its operations are before this message
+  lock,      ///< give me the lock that `id` names from now on. `value`: LockType
+  granted,   ///< `id` has it
+  unlock,    ///< take it back: all operations are before this message
+  unlocked,  ///< it is free, and everything before has been applied
+  flush,     ///< tell me when everything before has been applied. `value`: age
+  flushed,   ///< it has
+  fence,     ///< I am in the fence; `value`: round of the dissemination
+};
+
+struct NoticeMessage {
+  Notice notice{};
+  LockType type{};          ///< unlock
+  std::uint32_t id = 0;     ///< of an Access of the rank that asks
+  std::uint64_t value = 0;  ///< see Notice
+};
+
+/// Something that a call or a request waits for: happens when nothing is pending any more.
+struct Event {
+  std::uint32_t pending = 0;
+};
+
+struct Access;
+
+/// One operation: a put, get or accumulate of any kind. The surroundings keep what it moves.
+struct Operation {
+  Access* access = nullptr;
+  Operation* previous = nullptr;
+  Operation* next = nullptr;
+  std::uint64_t age = 0;  ///< number among the window's operations
+  bool writes = false;    ///< at the target: known to be there only when the target has said so
+};
+
+enum class EpochKind : std::uint8_t { fence, access, exposure, lock, lock_all };
+
+struct Epoch;
+
+/// Accesses of one epoch to one target.
+///
+///   idle --epoch active--> asked --granted--> open --all done--> releasing --answer--> done
+struct Access {
+  enum class State : std::uint8_t { idle, asked, open, releasing, done };
+
+  /// A flush of one target that has not happened.
+  struct Flush {
+    Event* event = nullptr;
+    std::uint64_t age = 0;  ///< of the newest operation that it covers
+    bool local = false;     ///< only until the origin's buffers are free
+  };
+
+  Access(Epoch& its_epoch, Rank its_target, std::uint32_t its_id) noexcept
+      : epoch(its_epoch), target(its_target), id(its_id) {}
+
+  Epoch& epoch;
+  const Rank target;
+  const std::uint32_t id;
+  State state = State::idle;
+  bool listed = false;       ///< among those to look at
+  bool granted = false;      ///< the target has said so
+  std::uint32_t number = 0;  ///< of the target's posts for this rank: the one that grants
+  WindowLock::Ticket ticket = 0;
+  Event* on_grant = nullptr;
+  Operation* first = nullptr;  ///< by age, all that are not done
+  Operation* last = nullptr;
+  Operation* waiting = nullptr;   ///< the first that has not been started
+  std::uint64_t written_age = 0;  ///< newest started operation that writes
+  std::uint64_t asked_age = 0;    ///< newest that a flush has gone out for
+  std::uint64_t seen_age = 0;     ///< newest that the target has confirmed
+  std::vector<Flush> flushes;
+};
+
+struct Epoch {
+  EpochKind kind{};
+  LockType lock_type{};
+  bool no_check = false;  ///< MPI_MODE_NOCHECK: the lock need not be taken
+  bool active = false;
+  bool closed = false;
+  std::uint64_t opened_at = 0;  ///< in the window's count of calls that open or close
+  std::uint64_t closed_at = 0;
+  Event* on_end = nullptr;
+  std::vector<Rank> group;             ///< of an access or exposure epoch
+  std::vector<std::uint32_t> awaited;  ///< exposure: number of each one's complete [group]
+  std::map<Rank, std::unique_ptr<Access>> accesses;
+  std::size_t accesses_left = 0;  ///< not done
+  bool in_barrier = false;        ///< a fence's
+  std::uint32_t round = 0;
+};
+
+/// Which epochs may become active before earlier ones have ended: the program says that they touch
+/// different memory. Those of fences and lock_all never may.
+struct Reorder {
+  bool access_after_access = false;
+  bool access_after_exposure = false;
+  bool exposure_after_exposure = false;
+  bool exposure_after_access = false;
+};
+
+/// What the epochs of a window ask of their surroundings. No call may call back, but for
+/// start(), which may call Epochs::operation_done().
+class Host {
+ public:
+  /// Behind everything that has gone to that rank before. Not to this rank itself.
+  virtual void send(Rank to, const NoticeMessage& notice) = 0;
+  /// Its target is ready: carry it out. Epochs::operation_done() follows, now or later.
+  virtual void start(Operation& operation) = 0;
+  virtual void happened(Event& event) = 0;
+  /// The lock of a rank, if this process maps it; its own always.
+  [[nodiscard]] virtual WindowLock* lock_of(Rank rank) = 0;
+
+ protected:
+  ~Host() = default;
+};
+
+/// The epoch machine of one window at one rank (P5.1 to P5.3).
+///
+/// Opening and closing calls never wait. An epoch that is opened behind a closed one that has not
+/// ended is recorded with its operations and becomes active when the earlier one ends, in program
+/// order (Reorder has the exceptions). One that overlaps an open epoch (start inside post ... wait)
+/// is active at once. Operations start when their epoch is active and their target ready: it
+/// has posted, granted the lock, or entered the fence. What ends is told through events.
+///
+/// Calls that MPI does not allow here return false and change nothing (MPI_ERR_RMA_SYNC).
+///
+/// @thread  one at a time
+class Epochs {
+ public:
+  /// @param count  ranks of the window
+  Epochs(Host& host, Rank self, Rank count, Reorder reorder);
+  Epochs(const Epochs&) = delete;
+  Epochs& operator=(const Epochs&) = delete;
+  ~Epochs();
+
+  // Opening and closing; `ended` happens when the epoch has, nullptr: nobody asks.
+
+  /// End the fence epoch, if there is one, with a barrier of all ranks; begin another one.
+  [[nodiscard]] bool fence(Event* ended, bool begin_next);
+  [[nodiscard]] bool start(std::span<const Rank> group);
+  [[nodiscard]] bool complete(Event* ended);
+  [[nodiscard]] bool post(std::span<const Rank> group);
+  [[nodiscard]] bool wait(Event* ended);
+  /// @param done  has the exposure epoch ended? It is closed then, and open as before otherwise
+  [[nodiscard]] bool test(bool& done);
+  /// @param granted  happens when it is; nullptr: nobody asks
+  [[nodiscard]] bool lock(LockType type, Rank target, bool no_check, Event* granted);
+  [[nodiscard]] bool unlock(Rank target, Event* ended);
+  /// The lock of a rank is asked for with the first operation to it, those of `now` at once: their
+  /// memory is mapped, and the program may use it without a call.
+  [[nodiscard]] bool lock_all(bool no_check, std::span<const Rank> now, Event* granted);
+  [[nodiscard]] bool unlock_all(Event* ended);
+  /// What was issued before, and no more, is at its target, or (`local`) has left its buffers.
+  [[nodiscard]] bool flush(Rank target, bool local, Event& done);
+  [[nodiscard]] bool flush_all(bool local, Event& done);
+
+  /// Accesses of the open epoch to that rank. @returns  nullptr: there is none
+  [[nodiscard]] Access* access_to(Rank target);
+  /// Would an operation start at once?
+  [[nodiscard]] static bool is_open(const Access& access) noexcept {
+    return access.state == Access::State::open;
+  }
+  /// Record it; started as soon as the target is ready, possibly before this returns.
+  void add(Operation& operation, Access& access);
+  /// Its buffers are free, its results there, and its messages before all later ones.
+  void operation_done(Operation& operation);
+  void on_notice(Rank from, const NoticeMessage& notice);
+  /// Look at locks that are waited for. @see awaits_lock
+  void poll();
+  /// Must poll() be called again and again?
+  [[nodiscard]] bool awaits_lock() const noexcept {
+    return !wanted_locks_.empty() || !ticketed_.empty();
+  }
+  /// Is there an epoch that has not ended, the one behind the last fence left out?
+  [[nodiscard]] bool in_use() const noexcept;
+  [[nodiscard]] bool in_passive_epoch() const noexcept {
+    return lock_all_ != nullptr || !locks_.empty();
+  }
+
+ private:
+  /// Of one other rank.
+  struct Peer {
+    std::uint32_t posts_seen = 0;
+    std::uint32_t starts = 0;
+    std::uint32_t completes_seen = 0;
+    std::uint32_t exposures = 0;
+  };
+  /// A lock of this rank that another one has asked for and has not got.
+  struct WantedLock {
+    WindowLock::Ticket ticket = 0;
+    LockType type{};
+    Rank origin = 0;
+    std::uint32_t id = 0;
+  };
+
+  [[nodiscard]] Epoch& open(EpochKind kind);
+  void close(Epoch*& epoch, Event* ended);
+  void drop_idle_fence();
+  [[nodiscard]] Access& make_access(Epoch& epoch, Rank target);
+  [[nodiscard]] bool has_access_epoch() const noexcept {
+    return access_ != nullptr || in_passive_epoch();
+  }
+  [[nodiscard]] bool fence_in_use() const noexcept {
+    return fence_ != nullptr && !fence_->accesses.empty();
+  }
+  void flush_access(Access& access, bool local, Event& done);
+
+  void run();
+  void look_at(Access& access);
+  void advance(Access& access);
+  void ask(Access& access);
+  [[nodiscard]] bool is_granted(Access& access);
+  void start_waiting(Access& access);
+  void serve_flushes(Access& access);
+  [[nodiscard]] bool is_written(Access& access, std::uint64_t age);
+  void release(Access& access);
+  void set_done(Access& access);
+  [[nodiscard]] bool takes_ticket(const Access& access);
+  void send(Rank to, const NoticeMessage& notice);
+  void handle(Rank from, const NoticeMessage& notice);
+  void on_answer(const NoticeMessage& notice);
+  void grant_wanted();
+  [[nodiscard]] bool update_epochs();
+  void activate(Epoch& epoch);
+  [[nodiscard]] bool is_blocked(std::size_t index) const noexcept;
+  [[nodiscard]] bool may_pass(const Epoch& earlier, const Epoch& later) const noexcept;
+  [[nodiscard]] bool has_ended(Epoch& epoch);
+  [[nodiscard]] bool barrier_ended(Epoch& epoch);
+  [[nodiscard]] bool is_exposure_over(const Epoch& epoch);
+  void happen(Event* event);
+
+  Host& host_;
+  const Rank self_;
+  const Rank count_;
+  const Reorder reorder_;
+  std::vector<std::unique_ptr<Epoch>> epochs_;  ///< not ended, by opened_at
+  Epoch* fence_ = nullptr;                      ///< open ones
+  Epoch* access_ = nullptr;
+  Epoch* exposure_ = nullptr;
+  Epoch* lock_all_ = nullptr;
+  std::map<Rank, Epoch*> locks_;
+  std::unordered_map<Rank, Peer> peers_;
+  std::unordered_map<std::uint32_t, Access*> by_id_;
+  std::deque<WantedLock> wanted_locks_;
+  std::vector<Access*> ticketed_;              ///< with a ticket of a mapped lock, not served yet
+  std::vector<std::uint32_t> fence_arrivals_;  ///< [round]
+  std::uint32_t fences_ended_ = 0;
+  std::uint32_t next_id_ = 0;
+  std::uint64_t age_ = 0;    ///< operations so far
+  std::uint64_t calls_ = 0;  ///< that open or close
+  std::vector<Access*> to_look_at_;
+  std::deque<NoticeMessage> to_self_;
+  bool epochs_changed_ = false;
+  bool running_ = false;
+};
+
+}  // namespace overlap::newrma

@@ -1,0 +1,54 @@
+// The lock of a window at one rank: shared or exclusive, fair, in memory that several processes may
+// map.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace overlap::newrma {
+
+enum class LockType : std::uint8_t { shared, exclusive };
+
+/// Tickets are served in the order in which they were taken; neighbouring shared ones together.
+///
+/// Whoever holds a ticket asks now and then whether it is served, so nobody sleeps in here, and the
+/// lock knows nothing of its users: a ticket can be taken for a process that does not map it. All
+/// zero bytes are a free lock. At most 2^31 tickets at a time.
+///
+/// Life of a ticket:  take --try_enter--> inside --leave--> gone
+///
+/// @tparam Atomic  std::atomic, or a model's
+template <template <class> class Atomic = std::atomic>
+class TicketLock {
+ public:
+  using Ticket = std::uint32_t;
+
+  /// Stand in the queue. @thread  any, of any process that maps it
+  [[nodiscard]] Ticket take() noexcept { return next_.fetch_add(1, std::memory_order_relaxed); }
+
+  /// Enter, if it is this ticket's turn. Not again once it has returned true.
+  [[nodiscard]] bool try_enter(Ticket ticket, LockType type) noexcept {
+    // L2, pairs with L1: what those inside before have written.
+    const std::atomic_uint32_t::value_type turn =
+        (type == LockType::shared ? shared_turn_ : exclusive_turn_).load(std::memory_order_acquire);
+    if (turn != ticket) return false;
+    // A shared one lets the next ticket in if that is shared, too. Only who has the turn writes it.
+    if (type == LockType::shared) shared_turn_.store(ticket + 1, std::memory_order_release);
+    return true;
+  }
+
+  /// Leave. @param type  as it was entered
+  void leave(LockType type) noexcept {
+    // L1: all that this holder has written comes before the next one's entry.
+    if (type == LockType::exclusive) shared_turn_.fetch_add(1, std::memory_order_release);
+    exclusive_turn_.fetch_add(1, std::memory_order_release);
+  }
+
+ private:
+  Atomic<std::uint32_t> next_{0};
+  Atomic<std::uint32_t> shared_turn_{0};     ///< the ticket that may enter shared
+  Atomic<std::uint32_t> exclusive_turn_{0};  ///< the same exclusively: so many have left
+};
+
+}  // namespace overlap::newrma
