@@ -36,9 +36,11 @@ enum class StepKind : std::uint8_t {
   exchange,
   compare_exchange,
   modify,  ///< clear the bits of `expected`, set those of `value`, answer what was there
+  add,     ///< answer what was there
   membarrier,
   wait,
   await_zero,
+  await_equal,  ///< until the cell holds `expected`
   wake_one,
   wake_all
 };
@@ -229,13 +231,17 @@ class Machine {
     running_ = -1;
   }
 
+  static bool awaits(const Step& step) {  // 0 is what await_zero expects
+    return step.kind == StepKind::await_zero || step.kind == StepKind::await_equal;
+  }
+
   std::vector<Choice> enabled() const {
     std::vector<Choice> choices;
     for (int i = 0; i < static_cast<int>(threads_.size()); ++i) {
       const Thread& thread = threads_[static_cast<std::size_t>(i)];
       if (!thread.buffer.empty()) choices.push_back({i, true, 0});
       if (thread.state != State::ready) continue;
-      if (thread.next.kind == StepKind::await_zero && visible(thread, thread.next.cell) != 0)
+      if (awaits(thread.next) && visible(thread, thread.next.cell) != thread.next.expected)
         continue;
       const auto variants = thread.next.kind == StepKind::wake_one
                                 ? std::max<std::size_t>(1, sleepers(thread.next.cell).size())
@@ -272,7 +278,8 @@ class Machine {
     switch (step.kind) {
       case StepKind::local: thread.result = 0; return true;
       case StepKind::load:
-      case StepKind::await_zero: thread.result = visible(thread, step.cell); return true;
+      case StepKind::await_zero:
+      case StepKind::await_equal: thread.result = visible(thread, step.cell); return true;
       case StepKind::store:
         thread.buffer.push_back({step.cell, step.value});
         thread.result = 0;
@@ -293,6 +300,12 @@ class Machine {
         drain(thread);
         std::uint64_t& word = memory_[static_cast<std::size_t>(step.cell)];
         thread.result = std::exchange(word, (word & ~step.expected) | step.value);
+        return true;
+      }
+      case StepKind::add: {
+        drain(thread);
+        std::uint64_t& word = memory_[static_cast<std::size_t>(step.cell)];
+        thread.result = std::exchange(word, word + step.value);
         return true;
       }
       case StepKind::membarrier:
@@ -381,8 +394,9 @@ class Machine {
   std::string line_about(const Choice& choice) const {
     const Thread& thread = threads_[static_cast<std::size_t>(choice.thread)];
     static constexpr std::array names{
-        "local",  "load",       "store", "fenced store", "exchange", "compare-exchange",
-        "modify", "membarrier", "wait",  "await zero",   "wake one", "wake all"};
+        "local",    "load",    "store",      "fenced store", "exchange",   "compare-exchange",
+        "modify",   "add",     "membarrier", "wait",         "await zero", "await equal",
+        "wake one", "wake all"};
     char line[96];
     if (choice.flush)
       std::snprintf(line, sizeof line, "t%d: buffer writes cell %d = %llu\n", choice.thread,
@@ -440,6 +454,10 @@ class Atomic {
     return static_cast<T>(
         Machine::current->step({StepKind::modify, cell_, static_cast<std::uint64_t>(clear),
                                 static_cast<std::uint64_t>(set)}));
+  }
+  T fetch_add(T value, std::memory_order) {
+    return static_cast<T>(
+        Machine::current->step({StepKind::add, cell_, 0, static_cast<std::uint64_t>(value)}));
   }
   [[nodiscard]] int cell() const { return cell_; }
 
