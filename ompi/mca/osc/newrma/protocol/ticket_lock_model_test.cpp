@@ -1,0 +1,315 @@
+// The ticket lock's own code in every interleaving on a machine with store buffers.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/osc/newrma/protocol/ticket_lock.hpp"
+#include "opal/mca/common/overlap/tso_explorer.hpp"
+#include "test/support/catch.hpp"
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#if !defined(__SANITIZE_THREAD__)  // it cannot follow the fibers, and here is only one thread
+
+namespace {
+
+using overlap::newrma::LockType;
+using overlap::newrma::TicketLock;
+using overlap::tso::Atomic;
+using overlap::tso::Machine;
+using overlap::tso::Outcome;
+using overlap::tso::StepKind;
+using overlap::tso::Verdict;
+
+constexpr LockType S = LockType::shared;
+constexpr LockType X = LockType::exclusive;
+
+enum class Fault : std::uint8_t {
+  none,
+  takes_in_two_steps,      ///< load and store
+  leaves_in_two_steps,     ///< the same
+  readers_do_not_pass_on,  ///< a shared one keeps the next one out until it leaves
+  writer_wakes_no_reader,
+  writer_minds_no_reader,  ///< an exclusive one looks at the shared turn
+  reader_minds_no_writer,  ///< the exclusive holder lets shared ones in when it enters
+};
+
+/// A copy of TicketLock with one fault planted; without one it is the same, step by step.
+template <Fault fault>
+class FaultyLock {
+ public:
+  using Ticket = std::uint32_t;
+  Ticket take() noexcept {
+    if (fault == Fault::takes_in_two_steps) return add_in_two_steps(next_);
+    return next_.fetch_add(1, std::memory_order_relaxed);
+  }
+  bool try_enter(Ticket ticket, LockType type) noexcept {
+    const bool looks_at_shared = type == S || fault == Fault::writer_minds_no_reader;
+    const std::uint32_t turn =
+        (looks_at_shared ? shared_turn_ : exclusive_turn_).load(std::memory_order_acquire);
+    if (turn != ticket) return false;
+    const bool passes_on = (type == S && fault != Fault::readers_do_not_pass_on) ||
+                           (type == X && fault == Fault::reader_minds_no_writer);
+    if (passes_on) shared_turn_.store(ticket + 1, std::memory_order_release);
+    return true;
+  }
+  void leave(LockType type) noexcept {
+    const bool moves_shared = (type == X && fault != Fault::writer_wakes_no_reader &&
+                               fault != Fault::reader_minds_no_writer) ||
+                              (type == S && fault == Fault::readers_do_not_pass_on);
+    if (moves_shared) shared_turn_.fetch_add(1, std::memory_order_release);
+    if (fault == Fault::leaves_in_two_steps)
+      static_cast<void>(add_in_two_steps(exclusive_turn_));
+    else
+      exclusive_turn_.fetch_add(1, std::memory_order_release);
+  }
+
+ private:
+  static std::uint32_t add_in_two_steps(Atomic<std::uint32_t>& word) {
+    const std::uint32_t before = word.load(std::memory_order_acquire);
+    word.store(before + 1, std::memory_order_release);
+    return before;
+  }
+  Atomic<std::uint32_t> next_{0};
+  Atomic<std::uint32_t> shared_turn_{0};
+  Atomic<std::uint32_t> exclusive_turn_{0};
+};
+
+/// The lock's cells, which are made first.
+constexpr int shared_turn_cell = 1;
+constexpr int exclusive_turn_cell = 2;
+
+void violated() {  // ends the path at once
+  Machine::current->enter();
+  Machine::current->enter();
+}
+
+/// Who has which ticket: known from the steps that its thread has made, so that paths may meet.
+struct Standing {
+  enum class Place : std::uint8_t { waiting, inside, gone };
+  std::uint32_t ticket = 0;
+  LockType type{};
+  Place place = Place::waiting;
+};
+
+using Script = std::vector<LockType>;
+
+enum class Mode : std::uint8_t {
+  alone,    ///< each thread for itself
+  together  ///< everybody stays inside until all are: for shared ones only
+};
+
+template <class Lock>
+class Scenario {
+ public:
+  Scenario(std::vector<Script> scripts, Mode mode) : scripts_(std::move(scripts)), mode_(mode) {}
+
+  Verdict explore() {
+    std::vector<std::function<void()>> threads;
+    std::uint32_t writers = 0;
+    for (std::size_t i = 0; i < scripts_.size(); ++i) {
+      threads.emplace_back([this, i] { play(i); });
+      writers += static_cast<std::uint32_t>(std::ranges::count(scripts_[i], X));
+    }
+    const auto at_end = [this, writers] {
+      return Machine::current->cell(data_->cell()) == writers &&
+             Machine::current->cell(copy_->cell()) == writers;
+    };
+    Machine machine([this] { setup(); }, threads, at_end);
+    return machine.explore();
+  }
+
+ private:
+  void setup() {
+    lock_.emplace();
+    data_.emplace(0U);
+    copy_.emplace(0U);
+    arrived_.emplace(0U);
+    standings_.assign(scripts_.size(), {});
+  }
+
+  void play(std::size_t me) {
+    for (const LockType type : scripts_[me]) {
+      const std::uint32_t ticket = lock_->take();
+      standings_[me].push_back({ticket, type});
+      if (!lock_->try_enter(ticket, type)) {  // once in vain, then when it can be true
+        do {
+          Machine::current->step(
+              {StepKind::await_equal, type == S ? shared_turn_cell : exclusive_turn_cell, ticket});
+        } while (!lock_->try_enter(ticket, type));
+      }
+      check_entry(standings_[me].back());
+      standings_[me].back().place = Standing::Place::inside;
+      work(type);
+      standings_[me].back().place = Standing::Place::gone;
+      lock_->leave(type);
+    }
+  }
+
+  void check_entry(const Standing& entering) {
+    for (const auto& thread : standings_)
+      for (const Standing& other : thread) {
+        if (&other == &entering) continue;
+        const bool excludes = entering.type == X || other.type == X;
+        if (other.ticket == entering.ticket ||
+            (excludes && other.place == Standing::Place::inside) ||
+            (other.ticket < entering.ticket && other.place == Standing::Place::waiting))
+          violated();
+      }
+  }
+
+  /// One writes two cells, the other reads both.
+  void work(LockType type) {
+    const std::uint32_t seen = data_->load(std::memory_order_relaxed);
+    if (copy_->load(std::memory_order_relaxed) != seen) violated();
+    if (type == X) {
+      data_->store(seen + 1, std::memory_order_relaxed);
+      copy_->store(seen + 1, std::memory_order_relaxed);
+    }
+    if (mode_ == Mode::together) {
+      arrived_->fetch_add(1, std::memory_order_relaxed);
+      Machine::current->step({StepKind::await_equal, arrived_->cell(), scripts_.size()});
+    }
+  }
+
+  std::vector<Script> scripts_;
+  Mode mode_;
+  std::optional<Lock> lock_;
+  std::optional<Atomic<std::uint32_t>> data_, copy_, arrived_;
+  std::vector<std::vector<Standing>> standings_;
+};
+
+using Real = TicketLock<Atomic>;
+
+template <class Lock = Real>
+Verdict explore(const std::vector<Script>& scripts, Mode mode = Mode::alone) {
+  return Scenario<Lock>(scripts, mode).explore();
+}
+
+template <Fault fault>
+Outcome outcome_of(const std::vector<Script>& scripts, Mode mode = Mode::alone) {
+  return explore<FaultyLock<fault>>(scripts, mode).outcome;
+}
+
+void check_holds(const Verdict& verdict) {
+  INFO(verdict.states << " states, " << verdict.paths << " paths; the last one:\n"
+                      << verdict.story);
+  CHECK(verdict.outcome == Outcome::holds);
+  CHECK(verdict.states > 10);
+}
+
+const std::vector<Script> two_rounds{{S, S}, {S, X}, {X, S}, {X, X}};
+
+}  // namespace
+
+TEST_CASE("two processes, two rounds, every mix", "[ticket_lock][model]") {
+  for (const Script& first : two_rounds)
+    for (const Script& second : two_rounds) check_holds(explore({first, second}));
+}
+
+TEST_CASE("three processes, one round, every mix", "[ticket_lock][model]") {
+  for (const LockType a : {S, X})
+    for (const LockType b : {S, X})
+      for (const LockType c : {S, X}) check_holds(explore({{a}, {b}, {c}}));
+}
+
+TEST_CASE("three processes, one of them twice, every mix", "[ticket_lock][model]") {
+  for (const Script& twice : two_rounds)
+    for (const LockType b : {S, X})
+      for (const LockType c : {S, X}) check_holds(explore({twice, {b}, {c}}));
+}
+
+TEST_CASE("three processes, two rounds, all exclusive", "[ticket_lock][model]") {
+  check_holds(explore({{X, X}, {X, X}, {X, X}}));
+}
+
+// Three minutes.
+TEST_CASE("three processes, two rounds, every mix", "[.][ticket_lock][long]") {
+  // Processes are alike: each set of scripts once.
+  for (std::size_t a = 0; a < two_rounds.size(); ++a)
+    for (std::size_t b = a; b < two_rounds.size(); ++b)
+      for (std::size_t c = b; c < two_rounds.size(); ++c)
+        check_holds(explore({two_rounds[a], two_rounds[b], two_rounds[c]}));
+}
+
+TEST_CASE("shared neighbours are inside together whoever comes first", "[ticket_lock][model]") {
+  check_holds(explore({{S}, {S}}, Mode::together));
+  check_holds(explore({{S}, {S}, {S}}, Mode::together));
+}
+
+TEST_CASE("a ticket taken for another process", "[ticket_lock][model]") {
+  // Thread 0 owns the lock and stands in the queue for thread 2, which does not map it.
+  for (const LockType type : {S, X})
+    for (const LockType neighbour : {S, X}) {
+      std::optional<Real> lock;
+      std::optional<Atomic<std::uint32_t>> data, granted, finished;
+      const auto enter = [&](LockType how) {
+        const std::uint32_t ticket = lock->take();
+        do {
+          Machine::current->step(
+              {StepKind::await_equal, how == S ? shared_turn_cell : exclusive_turn_cell, ticket});
+        } while (!lock->try_enter(ticket, how));
+      };
+      const auto work = [&](LockType how) {
+        const std::uint32_t seen = data->load(std::memory_order_relaxed);
+        if (how == X) data->store(seen + 1, std::memory_order_relaxed);
+      };
+      const auto owner = [&] {
+        enter(type);
+        granted->store(1, std::memory_order_release);
+        Machine::current->step({StepKind::await_equal, finished->cell(), 1});
+        lock->leave(type);
+      };
+      const auto mapping = [&] {
+        for (int round = 0; round < 2; ++round) {
+          enter(neighbour);
+          work(neighbour);
+          lock->leave(neighbour);
+        }
+      };
+      const auto remote = [&] {
+        Machine::current->step({StepKind::await_equal, granted->cell(), 1});
+        work(type);
+        finished->store(1, std::memory_order_release);
+      };
+      const auto setup = [&] {
+        lock.emplace();
+        data.emplace(0U);
+        granted.emplace(0U);
+        finished.emplace(0U);
+      };
+      const std::uint64_t writers = (type == X ? 1U : 0U) + (neighbour == X ? 2U : 0U);
+      Machine machine(setup, {owner, mapping, remote},
+                      [&] { return Machine::current->cell(data->cell()) == writers; });
+      check_holds(machine.explore());
+    }
+}
+
+TEST_CASE("the copy without a fault is the lock", "[ticket_lock][model]") {
+  for (const Script& first : two_rounds) {
+    const std::vector<Script> scripts{first, {X, S}};
+    const Verdict copy = explore<FaultyLock<Fault::none>>(scripts);
+    const Verdict real = explore(scripts);
+    CHECK(copy.outcome == Outcome::holds);
+    CHECK(copy.states == real.states);
+  }
+}
+
+TEST_CASE("planted: steps that are not one", "[ticket_lock][model]") {
+  CHECK(outcome_of<Fault::takes_in_two_steps>({{X}, {X}}) != Outcome::holds);
+  CHECK(outcome_of<Fault::leaves_in_two_steps>({{S}, {S}, {X}}) != Outcome::holds);
+}
+
+TEST_CASE("planted: shared ones that do not let the next one in", "[ticket_lock][model]") {
+  CHECK(outcome_of<Fault::readers_do_not_pass_on>({{S}, {S}}, Mode::together) == Outcome::deadlock);
+}
+
+TEST_CASE("planted: an exclusive one lets no shared one in", "[ticket_lock][model]") {
+  CHECK(outcome_of<Fault::writer_wakes_no_reader>({{X}, {S}}) == Outcome::deadlock);
+}
+
+TEST_CASE("planted: shared and exclusive beside each other", "[ticket_lock][model]") {
+  CHECK(outcome_of<Fault::writer_minds_no_reader>({{X}, {S}}) == Outcome::two_inside);
+  CHECK(outcome_of<Fault::reader_minds_no_writer>({{X}, {S}}) == Outcome::two_inside);
+}
+
+#endif
