@@ -59,6 +59,14 @@ tree
 expect passes header_scan.sh "a clean tree"
 sed -i '/cstdint/d' "$work/$glue/protocol/queue.hpp"
 expect fails header_scan.sh "a header without its own include"
+tree
+for fault in 'uint32_t n;' 'namespace { }' 'struct s { int class; };'; do
+    echo "$fault" >"$work/$glue/table.h"
+    expect fails header_scan.sh "a C header that holds '$fault'"
+done
+echo '#include <stdint.h>' >"$work/$glue/table.h"
+expect passes header_scan.sh "a C header"
+rm "$work/$glue/table.h"
 
 # The layout: a file that clang-format would change. Skipped where format_scan.sh is.
 printf 'int  a ;\n' >"$work/$glue/protocol/layout.hpp"
