@@ -1,16 +1,24 @@
-# What the built libraries show: a component its mca_*_component and nothing else, the common library the namespace overlap.
-# Components load into the global symbol scope. Needs BUILD, NM, CXXFILT.
+# What the built libraries show: a component its mca_*_component and nothing else, the common library the namespace overlap, libmpix_overlap
+# the calls of its header.
+# Components load into the global symbol scope. Needs SOURCE, BUILD, NM, CXXFILT.
 # SPDX-License-Identifier: BSD-3-Clause
 set -u
 cd "$BUILD" || exit 99
 faults=0
 scanned=0
 
-for library in $(find . -path '*/.libs/*mca_*.so' | sort); do
+for library in $(find . -path '*/.libs/*mca_*.so' -o -path '*/.libs/libmpix_overlap.so' | sort); do
     scanned=$((scanned + 1))
     name=$(basename "$library" .so)
     shown=$($NM -D --defined-only "$library" | awk '{ print $NF }') || exit 99
     case $name in
+        libmpix_overlap)
+            shown=$(echo "$shown" | sed 's/@@.*//' | grep -v '^MPIX_OVERLAP_')
+            declared=$(sed -n 's/^int \(MPIX_[A-Za-z_]*\)(.*/\1/p' "$SOURCE/ompi/mpix/mpix_overlap.h")
+            strangers=$(echo "$shown" | grep -vxF "$declared" | grep .)
+            for call in ${declared:-no-call}; do
+                echo "$shown" | grep -qx "$call" || { echo "$library does not show $call"; faults=$((faults + 1)); }
+            done ;;
         lib*) strangers=$(echo "$shown" | $CXXFILT | grep -vE '^((typeinfo|typeinfo name|vtable) for )?overlap::' | grep .) ;;
         *)
             strangers=$(echo "$shown" | grep -vx "${name}_component" | grep .)

@@ -122,6 +122,16 @@ expect fails export_scan.sh "a component that does not show itself"
 library 'extern "C" { int mca_pml_example_component = 1; }' mca_pml_example.so
 library 'int stranger;' libmca_common_overlap.so
 expect fails export_scan.sh "a common library that shows more"
+library 'namespace overlap { int shown; }' libmca_common_overlap.so
+mkdir -p "$work/ompi/mpix"
+echo 'int MPIX_Win_example(void);' >"$work/ompi/mpix/mpix_overlap.h"
+library 'extern "C" { int MPIX_Win_example; }' libmpix_overlap.so
+expect passes export_scan.sh "a library of calls"
+library 'extern "C" { int MPIX_Win_example, MPIX_Win_other; }' libmpix_overlap.so
+expect fails export_scan.sh "a library with a call that its header does not declare"
+library 'extern "C" { int stranger; }' libmpix_overlap.so
+expect fails export_scan.sh "a library without a call that its header declares"
+rm -r "$work/ompi/mpix" "$work/$glue/.libs/libmpix_overlap.so"
 
 echo "$wrong of the scans' answers were wrong"
 [ $wrong -eq 0 ]
