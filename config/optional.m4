@@ -72,6 +72,7 @@ AC_DEFUN([OVERLAP_SUMMARY], [
     AS_IF([test $overlap_have_verbs = no], [overlap_verbs="no: btl/ring has its software device only (Debian: libibverbs-dev librdmacm-dev)"], [overlap_verbs=yes])
     AS_IF([test $overlap_have_progressd = no],
           [overlap_progressd="no: helpers cannot be started (Debian: libhwloc-dev libcli11-dev nlohmann-json3-dev)"], [overlap_progressd=yes])
+    AS_IF([test $overlap_have_fortran = no], [overlap_fortran="no module mpix_overlap: $overlap_no_fortran"], [overlap_fortran="module mpix_overlap ($MPIFORT)"])
     AC_MSG_NOTICE([
 
   overlap $PACKAGE_VERSION
@@ -85,6 +86,7 @@ AC_DEFUN([OVERLAP_SUMMARY], [
   Catch2        $overlap_catch
   Verbs         $overlap_verbs
   Helper        $overlap_progressd
+  Fortran       $overlap_fortran
 
   For later components (not needed now):
     ucx $overlap_have_ucx
