@@ -180,7 +180,8 @@ else
     fail "nothing is left in /dev/shm"
     echo "$left" >&2
 fi
-# These two have their own lines.
+# These have their own lines.
+if [ -f "$prefix/include/mpix_overlap.h" ]; then OVERLAP_BUILD=${build%/test-mpi} sh "$here/mpix.sh" || failed=1; fi
 if has progress && [ "$pml" = speculative ]; then OVERLAP_BUILD=${build%/test-mpi} sh "$here/helper.sh" || failed=1; fi
 if [ -f "$here/bad_input.sh" ] && [ "$pml" = speculative ]; then sh "$here/bad_input.sh" || failed=1; fi
 exit $failed

@@ -1,0 +1,62 @@
+#!/bin/sh
+# libmpix_overlap as programs use it: C, C++ and Fortran programs built by pkg-config, on windows of Open MPI's own one-sided components.
+# Needs OVERLAP_BUILD and OVERLAP_PREFIX; runs on the PML that OMPI_MCA_pml names.
+# SPDX-License-Identifier: BSD-3-Clause
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+build=${OVERLAP_BUILD:?a build folder}/test-mpi
+prefix=${OVERLAP_PREFIX:?a private installation}
+work=$build/mpix
+rm -rf "$work" && mkdir -p "$work" || exit 1
+. "$prefix/env.sh"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+shared_memory=$(mktemp -d /dev/shm/overlap-mpix-XXXXXX) || exit 1
+trap 'rm -rf "$shared_memory"' EXIT
+export OMPI_MCA_btl_vader_backing_directory="$shared_memory" OMPI_MCA_osc_sm_backing_directory="$shared_memory"
+failed=0
+
+# result NAME STATUS LOG
+result() {
+    if [ "$2" -eq 0 ]; then echo "PASS mpi: mpix: $1"; return; fi
+    echo "FAIL mpi: mpix: $1"
+    failed=1
+    echo "$1: exit status $2; end of $3:" >&2
+    tail -n 25 "$3" >&2
+}
+# compile PROGRAM COMPILER...
+compile() {
+    program=$1
+    shift
+    # shellcheck disable=SC2046
+    (cd "$work" && "$@" -o "$program" $(pkg-config --cflags --libs mpix_overlap)) >"$work/$program.compile" 2>&1
+    result "$program compiles and links by pkg-config" $? "$work/$program.compile"
+}
+
+compile calls_c mpicc -std=c99 -pedantic-errors -Wall -Wextra -Werror "$here/mpix/calls.c"
+# Open MPI 4.1 brings its C++ binding along with mpi.h, which today's compilers warn of.
+compile calls_cxx mpicxx -std=c++20 -Wall -Werror -DOMPI_SKIP_MPICXX -x c++ "$here/mpix/calls.c" -x none
+programs="calls_c calls_cxx"
+if [ -f "$prefix/lib/overlap/fortran/mpix_overlap.mod" ]; then
+    compile calls_f08 mpifort -Wall -Werror "$here/mpix/calls_f08.f90"
+    programs="$programs calls_f08"
+else
+    echo "SKIP mpi: mpix: calls_f08: the Fortran module was not built"
+fi
+
+# The kinds of windows need components of their own: sm takes allocated ones, pt2pt and rdma what is left.
+for program in $programs; do
+    [ -x "$work/$program" ] || continue
+    for osc in sm,pt2pt sm,rdma; do
+        log=$work/$program-$osc.log
+        timeout -k 5 60 mpirun -n 2 --mca osc $osc "$work/$program" >"$log" 2>&1 </dev/null
+        result "$program --mca osc $osc" $? "$log"
+    done
+done
+
+# Under MPI's own error handler the message names the call and the class.
+log=$work/fatal.log
+timeout -k 5 60 mpirun -n 2 --mca osc sm,pt2pt "$work/calls_c" fatal >"$log" 2>&1 </dev/null
+status=$?
+[ $status -ne 0 ] && [ $status -ne 124 ] && grep -q 'An error occurred in MPIX_Win_ilock' "$log" && grep -q 'MPI_ERR_UNSUPPORTED_OPERATION' "$log"
+result "an unsupported call ends the job and is named" $? "$log"
+exit $failed
