@@ -54,6 +54,19 @@ env_script() {
 }
 try "env.sh extends the search path once" env_script
 
+# What programs link: found after env.sh, one library for each language, a page for each call of the header.
+extension() {
+    (unset PKG_CONFIG_PATH; . "$prefix/env.sh"; . "$prefix/env.sh"; [ "$PKG_CONFIG_PATH" = "$prefix/lib/pkgconfig" ]) || return 1
+    (. "$prefix/env.sh"; pkg-config --exists --print-errors mpix_overlap && pkg-config --libs mpix_overlap | grep -q -- '-lmpix_overlap') || return 1
+    calls=$(sed -n 's/^int \(MPIX_[A-Za-z_]*\)(.*/\1/p' "$prefix/include/mpix_overlap.h")
+    [ "$(echo "$calls" | wc -l)" -ge 14 ] || return 1
+    for call in $calls; do
+        page=$prefix/share/man/man3/$call.3
+        other=$(sed -n 's/^\.so //p' "$page") || return 1
+        grep -q "^int $call(" "${other:+$prefix/share/man/}${other:-$page}" || { echo "no page of $call"; return 1; }
+    done
+}
+[ ! -f "$prefix/include/mpix_overlap.h" ] || try "libmpix_overlap is found by pkg-config and has man pages" extension
 . "$prefix/env.sh"
 listed() { "$ompi_info" --param pml speculative --level 9 | tee /dev/stderr | grep -q 'pml_speculative_priority'; }
 try "ompi_info lists the component and its tunables" listed
