@@ -59,4 +59,19 @@ timeout -k 5 60 mpirun -n 2 --mca osc sm,pt2pt "$work/calls_c" fatal >"$log" 2>&
 status=$?
 [ $status -ne 0 ] && [ $status -ne 124 ] && grep -q 'An error occurred in MPIX_Win_ilock' "$log" && grep -q 'MPI_ERR_UNSUPPORTED_OPERATION' "$log"
 result "an unsupported call ends the job and is named" $? "$log"
+
+# Built for another version than the one that runs: no window is read, and all have no non-blocking epochs.
+version=$(ompi_info --version | sed -n 's/^Open MPI v//p')
+other=$(echo "$version" | sed 's/.$/Z/')
+mkdir "$work/other" && LC_ALL=C sed "s/$version\\x00/$other\\x00/g" "$prefix/lib/libmpix_overlap.so.0" >"$work/other/libmpix_overlap.so.0"
+log=$work/version.log
+# The program that expects wrong arguments to be named fails: the other library is the one in use.
+if cmp -s "$prefix/lib/libmpix_overlap.so.0" "$work/other/libmpix_overlap.so.0"; then
+    echo "libmpix_overlap.so.0 names no version $version" >"$log"
+    false
+else
+    with_other() { LD_LIBRARY_PATH=$work/other timeout -k 5 60 mpirun -n 2 --mca osc sm,pt2pt -x LD_LIBRARY_PATH "$work/calls_c" "$@" >"$log" 2>&1 </dev/null; }
+    with_other valid && ! with_other && grep -q 'MPI_MODE_NOCHECK, win.*expected' "$log"
+fi
+result "for another version of Open MPI every window is unsupported" $? "$log"
 exit $failed
