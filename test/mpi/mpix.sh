@@ -60,6 +60,20 @@ status=$?
 [ $status -ne 0 ] && [ $status -ne 124 ] && grep -q 'An error occurred in MPIX_Win_ilock' "$log" && grep -q 'MPI_ERR_UNSUPPORTED_OPERATION' "$log"
 result "an unsupported call ends the job and is named" $? "$log"
 
+# From Python, with blocking calls as these windows have no others. Another python3 may be first on the PATH.
+python=
+for candidate in python3 /usr/bin/python3; do
+    if "$candidate" -c 'import mpi4py' 2>/dev/null; then python=$candidate; break; fi
+done
+if [ -n "$python" ]; then
+    log=$work/sum.log
+    timeout -k 5 60 mpirun -n 3 --mca osc sm,pt2pt "$python" -m mpi4py "$here/../../examples/mpix/sum.py" >"$log" 2>&1 </dev/null &&
+        grep -qx 'sum 6 with blocking calls' "$log"
+    result "examples/mpix/sum.py" $? "$log"
+else
+    echo "SKIP mpi: mpix: examples/mpix/sum.py: no python3 that imports mpi4py"
+fi
+
 # Built for another version than the one that runs: no window is read, and all have no non-blocking epochs.
 version=$(ompi_info --version | sed -n 's/^Open MPI v//p')
 other=$(echo "$version" | sed 's/.$/Z/')
