@@ -32,6 +32,13 @@ namespace ring {
 #include "opal/mca/common/overlap/tunables_expand.hpp"
 }  // namespace ring
 #endif
+#if __has_include("ompi/mca/osc/newrma/tunables.def")
+#define HAVE_NEWRMA 1
+namespace newrma {
+#define OVERLAP_TUNABLES_FILE "ompi/mca/osc/newrma/tunables.def"
+#include "opal/mca/common/overlap/tunables_expand.hpp"
+}  // namespace newrma
+#endif
 
 namespace {
 
@@ -108,6 +115,11 @@ std::vector<Component> components() {
   static ring::Tunables ring_values;
   static const auto ring_rows = ring::tunable_rows(ring_values);
   all.push_back({"btl_ring_", "btl/ring", ring_rows});
+#endif
+#ifdef HAVE_NEWRMA
+  static newrma::Tunables newrma_values;
+  static const auto newrma_rows = newrma::tunable_rows(newrma_values);
+  all.push_back({"osc_newrma_", "osc/newrma", newrma_rows});
 #endif
   return all;
 }

@@ -6,6 +6,7 @@
 //   comm_index, comm_lookup          the number of a communicator that the wire carries
 //   make_pml_module(fill)            a zeroed module, filled by you by name, the version's extra
 //                                    members filled here
+//   show_info(win, key, value)       a window's info, as its component sees it
 //   hostname(proc), abort_job(code)  as below, for an ompi_proc_t and as MPI_Abort
 //
 // Facts that differ and need no code: on 4.1 ompi_comm_lookup finds a communicator before its
@@ -37,13 +38,24 @@ extern "C++" inline int opal_hash_table_get_value_ptr(opal_hash_table_t* table, 
 #endif
 
 extern "C" {
-#include "ompi/communicator/communicator.h"
 #include "ompi/datatype/ompi_datatype.h"
+}
+// ompi/op/op.h passes void * where C++ wants char *.
+extern "C++" inline int ompi_datatype_copy_content_same_ddt(const ompi_datatype_t* type, int count,
+                                                            void* to, void* from) {
+  return ompi_datatype_copy_content_same_ddt(type, static_cast<std::size_t>(count),
+                                             static_cast<char*>(to), static_cast<char*>(from));
+}
+
+extern "C" {
+#include "ompi/communicator/communicator.h"
 #include "ompi/errhandler/errhandler.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/bml/bml.h"
 #include "ompi/mca/hook/base/base.h"
+#include "ompi/mca/osc/base/osc_base_obj_convert.h"
+#include "ompi/mca/osc/osc.h"
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/mca/pml/base/pml_base_bsend.h"
 #include "ompi/mca/pml/base/pml_base_recvreq.h"
@@ -126,6 +138,20 @@ template <class Fill>
   // The first entry is MPI_WIN_NULL.
   return std::atomic_ref(ompi_mpi_windows.number_free).load(std::memory_order_relaxed) <
          std::atomic_ref(ompi_mpi_windows.size).load(std::memory_order_relaxed) - 1;
+}
+
+/// Let MPI_Win_get_info show a key of at most 27 characters, with this value where the program has
+/// given none.
+/// @returns  OMPI_SUCCESS or an error code of Open MPI
+[[nodiscard]] inline int show_info(ompi_win_t& win, const char* key, const char* value) noexcept {
+#if OMPI_MAJOR_VERSION == 4
+  using Text = char*;
+#else
+  using Text = const char*;
+#endif
+  const auto keep = [](opal_infosubscriber_t*, Text, Text given) -> Text { return given; };
+  return opal_infosubscribe_subscribe(&win.super, const_cast<Text>(key), const_cast<Text>(value),
+                                      keep);
 }
 
 /// End the job as MPI_Abort(MPI_COMM_WORLD, code) does.

@@ -198,6 +198,10 @@ class Epochs {
   [[nodiscard]] bool in_passive_epoch() const noexcept {
     return lock_all_ != nullptr || !locks_.empty();
   }
+  /// Is there an epoch that the program has not closed, the one behind the last fence left out?
+  [[nodiscard]] bool is_open() const noexcept { return has_access_epoch() || exposure_ != nullptr; }
+  /// Has the last fence begun an epoch?
+  [[nodiscard]] bool is_behind_fence() const noexcept { return fence_ != nullptr; }
 
  private:
   /// Of one other rank.

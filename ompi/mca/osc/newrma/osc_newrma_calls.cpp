@@ -1,0 +1,157 @@
+// MPI's one-sided operations.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/common/overlap/process.hpp"
+
+#include "osc_newrma_window.hpp"
+
+namespace overlap::newrma {
+namespace {
+
+TypedCount data_of(ompi_datatype_t* type, int count) noexcept {
+  return {type, static_cast<std::size_t>(count)};
+}
+
+/// Does the target's buffer lie in the window? Of attached memory only the target knows.
+bool is_inside(const WindowMemory& memory, const OperationCall& call) noexcept {
+  if (memory.flavor() == Flavor::dynamic) return true;
+  const Range range = range_of(call.target_data);
+  if (range.begin == range.end) return true;
+  const auto start = static_cast<std::int64_t>(call.start);
+  return start + range.begin >= 0 &&
+         start + range.end <= static_cast<std::int64_t>(memory.bytes_of(call.target));
+}
+
+/// Carry out what a call asks for. @param displacement  in the target's units
+int operate(ompi_win_t* win, OperationCall& call, std::ptrdiff_t displacement,
+            ompi_request_t** request) noexcept {
+  return guarded([&]() -> int {
+    Window& window = window_of(win);
+    const WindowMemory& memory = window.memory();
+    const std::ptrdiff_t unit =
+        memory.flavor() == Flavor::dynamic ? 1 : memory.displacement_unit_of(call.target);
+    call.start = static_cast<std::uint64_t>(displacement * unit);
+    if (!is_inside(memory, call)) return MPI_ERR_RMA_RANGE;
+    if (call.accumulates()) {
+      call.element = element_of(*call.target_data.type);
+      if (call.element == nullptr) return MPI_ERR_TYPE;
+    }
+    const LeavingEntry entry(process->interrupts);
+    return window.operate(call, request);
+  });
+}
+
+int rput(const void* origin, int origin_count, ompi_datatype_t* origin_type, int target,
+         std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_win_t* win,
+         ompi_request_t** request) noexcept {
+  OperationCall call;
+  call.kind = Kind::put;
+  call.origin = origin;
+  call.origin_data = data_of(origin_type, origin_count);
+  call.target = target;
+  call.target_data = data_of(type, count);
+  return operate(win, call, displacement, request);
+}
+
+int put(const void* origin, int origin_count, ompi_datatype_t* origin_type, int target,
+        std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_win_t* win) noexcept {
+  return rput(origin, origin_count, origin_type, target, displacement, count, type, win, nullptr);
+}
+
+int rget(void* origin, int origin_count, ompi_datatype_t* origin_type, int target,
+         std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_win_t* win,
+         ompi_request_t** request) noexcept {
+  OperationCall call;
+  call.kind = Kind::get;
+  call.result = origin;
+  call.result_data = data_of(origin_type, origin_count);
+  call.target = target;
+  call.target_data = data_of(type, count);
+  return operate(win, call, displacement, request);
+}
+
+int get(void* origin, int origin_count, ompi_datatype_t* origin_type, int target,
+        std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_win_t* win) noexcept {
+  return rget(origin, origin_count, origin_type, target, displacement, count, type, win, nullptr);
+}
+
+int raccumulate(const void* origin, int origin_count, ompi_datatype_t* origin_type, int target,
+                std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_op_t* op,
+                ompi_win_t* win, ompi_request_t** request) noexcept {
+  OperationCall call;
+  call.kind = Kind::accumulate;
+  call.origin = origin;
+  call.origin_data = data_of(origin_type, origin_count);
+  call.target = target;
+  call.target_data = data_of(type, count);
+  call.op = op;
+  return operate(win, call, displacement, request);
+}
+
+int accumulate(const void* origin, int origin_count, ompi_datatype_t* origin_type, int target,
+               std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_op_t* op,
+               ompi_win_t* win) noexcept {
+  return raccumulate(origin, origin_count, origin_type, target, displacement, count, type, op, win,
+                     nullptr);
+}
+
+int rget_accumulate(const void* origin, int origin_count, ompi_datatype_t* origin_type,
+                    void* result, int result_count, ompi_datatype_t* result_type, int target,
+                    std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_op_t* op,
+                    ompi_win_t* win, ompi_request_t** request) noexcept {
+  OperationCall call;
+  call.kind = Kind::get_accumulate;
+  if (op != &ompi_mpi_op_no_op.op) {  // MPI ignores the origin's arguments otherwise
+    call.origin = origin;
+    call.origin_data = data_of(origin_type, origin_count);
+  }
+  call.result = result;
+  call.result_data = data_of(result_type, result_count);
+  call.target = target;
+  call.target_data = data_of(type, count);
+  call.op = op;
+  return operate(win, call, displacement, request);
+}
+
+int get_accumulate(const void* origin, int origin_count, ompi_datatype_t* origin_type, void* result,
+                   int result_count, ompi_datatype_t* result_type, int target,
+                   std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_op_t* op,
+                   ompi_win_t* win) noexcept {
+  return rget_accumulate(origin, origin_count, origin_type, result, result_count, result_type,
+                         target, displacement, count, type, op, win, nullptr);
+}
+
+int fetch_and_op(const void* origin, void* result, ompi_datatype_t* type, int target,
+                 std::ptrdiff_t displacement, ompi_op_t* op, ompi_win_t* win) noexcept {
+  return get_accumulate(origin, 1, type, result, 1, type, target, displacement, 1, type, op, win);
+}
+
+int compare_and_swap(const void* origin, const void* compare, void* result, ompi_datatype_t* type,
+                     int target, std::ptrdiff_t displacement, ompi_win_t* win) noexcept {
+  OperationCall call;
+  call.kind = Kind::compare_swap;
+  call.origin = origin;
+  call.origin_data = data_of(type, 1);
+  call.compare = compare;
+  call.result = result;
+  call.result_data = data_of(type, 1);
+  call.target = target;
+  call.target_data = data_of(type, 1);
+  return operate(win, call, displacement, nullptr);
+}
+
+}  // namespace
+
+void fill_operations(ompi_osc_base_module_t& table) noexcept {
+  table.osc_put = put;
+  table.osc_get = get;
+  table.osc_accumulate = accumulate;
+  table.osc_compare_and_swap = compare_and_swap;
+  table.osc_fetch_and_op = fetch_and_op;
+  table.osc_get_accumulate = get_accumulate;
+  table.osc_rput = rput;
+  table.osc_rget = rget;
+  table.osc_raccumulate = raccumulate;
+  table.osc_rget_accumulate = rget_accumulate;
+}
+
+}  // namespace overlap::newrma

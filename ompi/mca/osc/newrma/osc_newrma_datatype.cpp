@@ -1,0 +1,144 @@
+// Datatypes: ranges, blocks and streams.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "osc_newrma_datatype.hpp"
+
+namespace overlap::newrma {
+namespace {
+
+/// Append, joined to the last block where it continues it.
+void append(std::vector<Block>& blocks, std::uint64_t address, std::uint64_t bytes) {
+  if (!blocks.empty() && blocks.back().address + blocks.back().bytes == address)
+    blocks.back().bytes += bytes;
+  else
+    blocks.push_back({address, bytes});
+}
+
+/// Call f(address, bytes) for each piece of memory of the data, in the order of its bytes.
+template <class F>
+void for_each_piece(const TypedCount& data, std::uint64_t start, F&& f) {
+  // The convertor computes with pointers and must not see a null one: all are moved.
+  constexpr std::uint64_t moved = std::uint64_t{1} << 46U;
+  opal_convertor_t convertor;
+  OBJ_CONSTRUCT(&convertor, opal_convertor_t);
+  opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &data.type->super, data.count,
+                                           reinterpret_cast<void*>(start + moved), 0, &convertor);
+  for (bool done = false; !done;) {
+    std::array<iovec, 64> pieces;
+    auto count = static_cast<std::uint32_t>(pieces.size());
+    std::size_t bytes = SIZE_MAX;
+    done = opal_convertor_raw(&convertor, pieces.data(), &count, &bytes) == 1;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (pieces[i].iov_len != 0)
+        f(reinterpret_cast<std::uint64_t>(pieces[i].iov_base) - moved, pieces[i].iov_len);
+    }
+  }
+  OBJ_DESTRUCT(&convertor);
+}
+
+}  // namespace
+
+Range range_of(const TypedCount& data) noexcept {
+  if (data.bytes() == 0) return {};
+  const opal_datatype_t& type = data.type->super;
+  const std::int64_t last = static_cast<std::int64_t>(data.count - 1) * (type.ub - type.lb);
+  return {std::min<std::int64_t>(0, last) + type.true_lb,
+          std::max<std::int64_t>(0, last) + type.true_ub};
+}
+
+std::vector<Block> blocks_of(const TypedCount& data, std::uint64_t start,
+                             const ompi_datatype_t* element) {
+  std::vector<Block> blocks;
+  if (data.bytes() == 0) return blocks;
+  if (element == nullptr || !has_gaps(*element)) {
+    if (data.is_contiguous()) {
+      append(blocks, start + static_cast<std::uint64_t>(data.type->super.true_lb), data.bytes());
+    } else {
+      for_each_piece(data, start, [&blocks](std::uint64_t address, std::uint64_t bytes) {
+        append(blocks, address, bytes);
+      });
+    }
+    return blocks;
+  }
+  // An element begins where its first byte is; its other bytes, and the gaps, have fixed places.
+  const std::uint64_t size = element->super.size, stride = stride_of(*element);
+  std::uint64_t position = 0;
+  for_each_piece(data, start, [&](std::uint64_t address, std::uint64_t bytes) {
+    for (std::uint64_t i = (size - position % size) % size; i < bytes; i += size)
+      append(blocks, address + i, stride);
+    position += bytes;
+  });
+  return blocks;
+}
+
+ompi_datatype_t* element_of(ompi_datatype_t& type) noexcept {
+  if (ompi_datatype_is_predefined(&type)) return &type;
+  return ompi_datatype_get_single_predefined_type_from_args(&type);
+}
+
+ompi_datatype_t* type_of_number(std::uint16_t number) noexcept {
+  return static_cast<ompi_datatype_t*>(
+      opal_pointer_array_get_item(&ompi_datatype_f_to_c_table, number));
+}
+
+ompi_op_t* op_of_number(std::uint16_t number) noexcept {
+  return static_cast<ompi_op_t*>(opal_pointer_array_get_item(ompi_op_f_to_c_table, number));
+}
+
+void ByteStream::open(void* buffer, const TypedCount& data) {
+  data_ = data;
+  buffer_ = buffer;
+  if (data.bytes() != 0 && data.is_contiguous())
+    start_ = static_cast<std::byte*>(buffer) + data.type->super.true_lb;
+}
+
+ByteStream::~ByteStream() {
+  if (convertor_ != nullptr) OBJ_DESTRUCT(convertor_.get());
+}
+
+opal_convertor_t& ByteStream::convertor(bool reading) {
+  if (convertor_ == nullptr) {
+    convertor_ = std::make_unique<opal_convertor_t>();
+    opal_convertor_t* made = convertor_.get();
+    OBJ_CONSTRUCT(made, opal_convertor_t);
+    if (reading) {
+      opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &data_.type->super,
+                                               data_.count, buffer_, 0, made);
+    } else {
+      opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &data_.type->super,
+                                               data_.count, buffer_, 0, made);
+    }
+  }
+  return *convertor_;
+}
+
+void ByteStream::read(std::uint64_t position, std::span<std::byte> out) {
+  if (out.empty()) return;
+  if (start_ != nullptr) {
+    std::memcpy(out.data(), start_ + position, out.size());
+    return;
+  }
+  opal_convertor_t& converts = convertor(true);
+  std::size_t from = position;
+  opal_convertor_set_position(&converts, &from);
+  iovec piece{out.data(), out.size()};
+  std::uint32_t pieces = 1;
+  std::size_t bytes = out.size();
+  opal_convertor_pack(&converts, &piece, &pieces, &bytes);
+}
+
+void ByteStream::write(std::uint64_t position, std::span<const std::byte> in) {
+  if (in.empty()) return;
+  if (start_ != nullptr) {
+    std::memcpy(start_ + position, in.data(), in.size());
+    return;
+  }
+  opal_convertor_t& converts = convertor(false);
+  std::size_t from = position;
+  opal_convertor_set_position(&converts, &from);
+  iovec piece{const_cast<std::byte*>(in.data()), in.size()};
+  std::uint32_t pieces = 1;
+  std::size_t bytes = in.size();
+  opal_convertor_unpack(&converts, &piece, &pieces, &bytes);
+}
+
+}  // namespace overlap::newrma

@@ -1,0 +1,87 @@
+// Open MPI's datatypes as one-sided communication needs them: streams of bytes at the origin,
+// blocks of memory at the target.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "ompi/mca/common/overlap/openmpi.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "protocol/message.hpp"
+
+namespace overlap::newrma {
+
+/// `count` elements of a type.
+struct TypedCount {
+  ompi_datatype_t* type = nullptr;
+  std::size_t count = 0;
+
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return type->super.size * count; }
+  /// Is the data in one piece, so that bytes can be copied as they are?
+  [[nodiscard]] bool is_contiguous() const noexcept {
+    return opal_datatype_is_contiguous_memory_layout(&type->super,
+                                                     static_cast<std::int32_t>(count)) != 0;
+  }
+};
+
+/// The range of memory that data covers, from where its buffer starts.
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+[[nodiscard]] Range range_of(const TypedCount& data) noexcept;
+
+/// Blocks of a target's data, in the order of its bytes.
+/// @param start          of the buffer in the window
+/// @param element  of an accumulate: blocks are made of whole elements with the gaps in them
+///                 (MPI_DOUBLE_INT); nullptr: of bytes of data
+[[nodiscard]] std::vector<Block> blocks_of(const TypedCount& data, std::uint64_t start,
+                                           const ompi_datatype_t* element);
+
+/// The predefined type that a type is made of. @returns  nullptr: of several
+[[nodiscard]] ompi_datatype_t* element_of(ompi_datatype_t& type) noexcept;
+/// Bytes from one element to the next.
+[[nodiscard]] inline std::uint64_t stride_of(const ompi_datatype_t& element) noexcept {
+  return static_cast<std::uint64_t>(element.super.ub - element.super.lb);
+}
+[[nodiscard]] inline bool has_gaps(const ompi_datatype_t& element) noexcept {
+  return stride_of(element) != element.super.size;
+}
+
+/// Bytes behind the last member of an element.
+[[nodiscard]] inline std::uint64_t end_gap_of(const ompi_datatype_t& element) noexcept {
+  return static_cast<std::uint64_t>(element.super.ub - element.super.true_ub);
+}
+
+/// Numbers of predefined types and operations, which are the same in all processes.
+[[nodiscard]] ompi_datatype_t* type_of_number(std::uint16_t number) noexcept;
+[[nodiscard]] ompi_op_t* op_of_number(std::uint16_t number) noexcept;
+
+/// A user's buffer as a stream of bytes, read or written at any position.
+///
+/// @thread  progress lock held
+class ByteStream {
+ public:
+  ByteStream() = default;
+  ByteStream(const ByteStream&) = delete;
+  ByteStream& operator=(const ByteStream&) = delete;
+  ~ByteStream();
+
+  void open(void* buffer, const TypedCount& data);
+  /// Copy bytes out of the buffer from a position on, and into it.
+  void read(std::uint64_t position, std::span<std::byte> out);
+  void write(std::uint64_t position, std::span<const std::byte> in);
+
+ private:
+  [[nodiscard]] opal_convertor_t& convertor(bool reading);
+
+  std::byte* start_ = nullptr;  ///< of data in one piece
+  void* buffer_ = nullptr;
+  TypedCount data_;
+  std::unique_ptr<opal_convertor_t> convertor_;
+};
+
+}  // namespace overlap::newrma

@@ -1,0 +1,212 @@
+// MPI's epoch calls: blocking ones wait for what the others return a request for.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/common/overlap/process.hpp"
+
+#include "osc_newrma_window.hpp"
+
+namespace overlap::newrma {
+namespace {
+
+/// Ask the epoch machine for something, and wait until its event has happened.
+/// @param ask  (Epochs&, Event&) -> bool: is it allowed here?
+template <class Ask>
+int ask_and_wait(ompi_win_t* win, Ask&& ask) noexcept {
+  return guarded([&]() -> int {
+    WaitedEvent event;
+    bool waits = false;
+    {
+      const LeavingEntry entry(process->interrupts);
+      if (!ask(window_of(win).epochs(), event)) return MPI_ERR_RMA_SYNC;
+      waits = event.pending != 0;
+      set_polling();
+    }
+    if (waits) wait_for(event);
+    return OMPI_SUCCESS;
+  });
+}
+
+/// The same with a request for the event.
+template <class Ask>
+int ask_for_request(ompi_win_t* win, ompi_request_t** handle, Ask&& ask) noexcept {
+  return guarded([&]() -> int {
+    const LeavingEntry entry(process->interrupts);
+    WindowRequest& request = WindowRequest::make(*win);
+    ++request.event.pending;  // not before the request is known to its caller
+    const bool allowed = ask(window_of(win).epochs(), static_cast<Event&>(request.event));
+    set_polling();
+    if (!allowed) static_cast<void>(request.life.free());
+    if (--request.event.pending == 0) request.end();
+    if (!allowed) return MPI_ERR_RMA_SYNC;
+    *handle = &request.ompi;
+    return OMPI_SUCCESS;
+  });
+}
+
+/// The window's ranks of a group's members.
+std::vector<Rank> ranks_of(const Window& window, ompi_group_t* group) {
+  const int count = ompi_group_size(group);
+  std::vector<int> members(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) members[static_cast<std::size_t>(i)] = i;
+  std::vector<Rank> ranks(members.size());
+  if (count > 0)
+    ompi_group_translate_ranks(group, count, members.data(), window.win().w_group, ranks.data());
+  return ranks;
+}
+
+LockType type_of_lock(int lock_type) noexcept {
+  return lock_type == MPI_LOCK_EXCLUSIVE ? LockType::exclusive : LockType::shared;
+}
+
+bool has(int assertion, int flag) noexcept { return (assertion & flag) != 0; }
+
+// What each call asks for.
+
+auto fence_of(const Window& window, int assertion) {
+  return [assertion, shared = window.memory().flavor() == Flavor::shared](Epochs& epochs,
+                                                                          Event& ended) {
+    // An epoch that only begins needs no waiting: operations wait for their targets. But neighbours
+    // may use shared memory without operations.
+    const bool ends_epoch = epochs.is_behind_fence() && !has(assertion, MPI_MODE_NOPRECEDE);
+    return epochs.fence(ends_epoch || shared ? &ended : nullptr,
+                        !has(assertion, MPI_MODE_NOSUCCEED));
+  };
+}
+
+auto start_of(const Window& window, ompi_group_t* group) {
+  return [ranks = ranks_of(window, group)](Epochs& epochs, Event&) { return epochs.start(ranks); };
+}
+
+auto post_of(const Window& window, ompi_group_t* group) {
+  return [ranks = ranks_of(window, group)](Epochs& epochs, Event&) { return epochs.post(ranks); };
+}
+
+auto lock_of(const Window& window, int lock_type, int target, int assertion) {
+  // Its memory may be used without a call once the lock is there.
+  const bool waits = window.memory().data_of(target) != nullptr;
+  return [=, type = type_of_lock(lock_type)](Epochs& epochs, Event& granted) {
+    return epochs.lock(type, target, has(assertion, MPI_MODE_NOCHECK), waits ? &granted : nullptr);
+  };
+}
+
+auto lock_all_of(const Window& window, int assertion) {
+  return [&memory = window.memory(), assertion](Epochs& epochs, Event& granted) {
+    return epochs.lock_all(has(assertion, MPI_MODE_NOCHECK), memory.mapped_ranks(), &granted);
+  };
+}
+
+auto unlock_of(int target) {
+  return [target](Epochs& epochs, Event& ended) { return epochs.unlock(target, &ended); };
+}
+
+auto flush_of(int target, bool local) {
+  return [=](Epochs& epochs, Event& done) { return epochs.flush(target, local, done); };
+}
+
+auto flush_all_of(bool local) {
+  return [local](Epochs& epochs, Event& done) { return epochs.flush_all(local, done); };
+}
+
+bool complete_access(Epochs& epochs, Event& ended) { return epochs.complete(&ended); }
+bool wait_exposure(Epochs& epochs, Event& ended) { return epochs.wait(&ended); }
+bool unlock_every(Epochs& epochs, Event& ended) { return epochs.unlock_all(&ended); }
+
+int test_exposure(ompi_win_t* win, int* flag) noexcept {
+  opal_progress();
+  const Entry entry;
+  bool done = false;
+  if (!window_of(win).epochs().test(done)) return MPI_ERR_RMA_SYNC;
+  *flag = done ? 1 : 0;
+  return OMPI_SUCCESS;
+}
+
+int synchronize_memory(ompi_win_t*) noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  opal_progress();
+  return OMPI_SUCCESS;
+}
+
+}  // namespace
+
+void fill_epochs(ompi_osc_base_module_t& table) noexcept {
+  table.osc_fence = [](int assertion, ompi_win_t* win) -> int {
+    return ask_and_wait(win, fence_of(window_of(win), assertion));
+  };
+  table.osc_start = [](ompi_group_t* group, int, ompi_win_t* win) -> int {
+    return ask_and_wait(win, start_of(window_of(win), group));
+  };
+  table.osc_complete = [](ompi_win_t* win) -> int { return ask_and_wait(win, complete_access); };
+  table.osc_post = [](ompi_group_t* group, int, ompi_win_t* win) -> int {
+    return ask_and_wait(win, post_of(window_of(win), group));
+  };
+  table.osc_wait = [](ompi_win_t* win) -> int { return ask_and_wait(win, wait_exposure); };
+  table.osc_test = test_exposure;
+  table.osc_lock = [](int type, int target, int assertion, ompi_win_t* win) -> int {
+    return ask_and_wait(win, lock_of(window_of(win), type, target, assertion));
+  };
+  table.osc_unlock = [](int target, ompi_win_t* win) -> int {
+    return ask_and_wait(win, unlock_of(target));
+  };
+  table.osc_lock_all = [](int assertion, ompi_win_t* win) -> int {
+    return ask_and_wait(win, lock_all_of(window_of(win), assertion));
+  };
+  table.osc_unlock_all = [](ompi_win_t* win) -> int { return ask_and_wait(win, unlock_every); };
+  table.osc_sync = synchronize_memory;
+  table.osc_flush = [](int target, ompi_win_t* win) -> int {
+    return ask_and_wait(win, flush_of(target, false));
+  };
+  table.osc_flush_all = [](ompi_win_t* win) -> int {
+    return ask_and_wait(win, flush_all_of(false));
+  };
+  table.osc_flush_local = [](int target, ompi_win_t* win) -> int {
+    return ask_and_wait(win, flush_of(target, true));
+  };
+  table.osc_flush_local_all = [](ompi_win_t* win) -> int {
+    return ask_and_wait(win, flush_all_of(true));
+  };
+}
+
+constinit const overlap_nonblocking_calls nonblocking_table = {
+    .magic = OVERLAP_NONBLOCKING_MAGIC,
+    .version = OVERLAP_NONBLOCKING_VERSION,
+    .ifence = [](int assertion, ompi_win_t* win, ompi_request_t** request) -> int {
+      return ask_for_request(win, request, fence_of(window_of(win), assertion));
+    },
+    .ipost = [](ompi_group_t* group, int, ompi_win_t* win, ompi_request_t** request) -> int {
+      return ask_for_request(win, request, post_of(window_of(win), group));
+    },
+    .istart = [](ompi_group_t* group, int, ompi_win_t* win, ompi_request_t** request) -> int {
+      return ask_for_request(win, request, start_of(window_of(win), group));
+    },
+    .icomplete = [](ompi_win_t* win, ompi_request_t** request) -> int {
+      return ask_for_request(win, request, complete_access);
+    },
+    .iwait = [](ompi_win_t* win, ompi_request_t** request) -> int {
+      return ask_for_request(win, request, wait_exposure);
+    },
+    .ilock = [](int type, int target, int assertion, ompi_win_t* win,
+                ompi_request_t** request) -> int {
+      return ask_for_request(win, request, lock_of(window_of(win), type, target, assertion));
+    },
+    .iunlock = [](int target, ompi_win_t* win, ompi_request_t** request) -> int {
+      return ask_for_request(win, request, unlock_of(target));
+    },
+    .ilock_all = [](int assertion, ompi_win_t* win, ompi_request_t** request) -> int {
+      return ask_for_request(win, request, lock_all_of(window_of(win), assertion));
+    },
+    .iunlock_all = [](ompi_win_t* win, ompi_request_t** request) -> int {
+      return ask_for_request(win, request, unlock_every);
+    },
+    .iflush = [](int target, ompi_win_t* win, ompi_request_t** request) -> int {
+      return ask_for_request(win, request, flush_of(target, false));
+    },
+    .iflush_local = [](int target, ompi_win_t* win, ompi_request_t** request) -> int {
+      return ask_for_request(win, request, flush_of(target, true));
+    },
+    .iflush_all = [](ompi_win_t* win, ompi_request_t** request) -> int {
+      return ask_for_request(win, request, flush_all_of(false));
+    },
+    .iflush_local_all = [](ompi_win_t* win, ompi_request_t** request) -> int {
+      return ask_for_request(win, request, flush_all_of(true));
+    }};
+
+}  // namespace overlap::newrma

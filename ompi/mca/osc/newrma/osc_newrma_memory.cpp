@@ -1,0 +1,189 @@
+// Making the memory of a window.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "osc_newrma_memory.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "opal/mca/common/overlap/node/area_file.hpp"
+
+namespace overlap::newrma {
+namespace {
+
+std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) noexcept {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+std::uint64_t page_bytes() noexcept { return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)); }
+
+// Collectives of Open MPI, as its components call them.
+
+int broadcast(ompi_communicator_t& comm, void* bytes, std::size_t count) {
+  return comm.c_coll->coll_bcast(bytes, static_cast<int>(count), MPI_BYTE, 0, &comm,
+                                 comm.c_coll->coll_bcast_module);
+}
+
+int gather_all(ompi_communicator_t& comm, const void* own, void* all, std::size_t bytes) {
+  const int count = static_cast<int>(bytes);
+  return comm.c_coll->coll_allgather(own, count, MPI_BYTE, all, count, MPI_BYTE, &comm,
+                                     comm.c_coll->coll_allgather_module);
+}
+
+/// @returns  the least value of all ranks, or an error code
+int agree(ompi_communicator_t& comm, int own, int& least) {
+  return comm.c_coll->coll_allreduce(&own, &least, 1, MPI_INT, MPI_MIN, &comm,
+                                     comm.c_coll->coll_allreduce_module);
+}
+
+/// A communicator that goes with its scope.
+struct OwnedComm {
+  ompi_communicator_t* comm = nullptr;
+
+  OwnedComm() = default;
+  OwnedComm(const OwnedComm&) = delete;
+  OwnedComm& operator=(const OwnedComm&) = delete;
+  ~OwnedComm() {
+    if (comm != nullptr) ompi_comm_free(&comm);
+  }
+};
+
+/// A memory file of this size; each page comes to be where it is first touched.
+/// @returns  empty: the kernel refuses
+Descriptor make_file(std::uint64_t bytes) noexcept {
+  Descriptor file(memfd_create("overlap-window", MFD_CLOEXEC));
+  if (!file || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return {};
+  return file;
+}
+
+void* map(int file, std::uint64_t bytes, int flags) noexcept {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+}  // namespace
+
+WindowMemory::~WindowMemory() {
+  if (segment_ != nullptr) munmap(segment_, segment_bytes_);
+}
+
+int WindowMemory::make(ompi_communicator_t& comm, const WindowCall& call) {
+  call_ = call;
+  self_ = comm.c_my_rank;
+  OwnedComm node;
+  int rc = ompi_comm_split_type(&comm, MPI_COMM_TYPE_SHARED, 0, nullptr, &node.comm);
+  if (rc != OMPI_SUCCESS) return rc;
+  Rank first = self_;
+  if (rc = broadcast(*node.comm, &first, sizeof first); rc != OMPI_SUCCESS) return rc;
+  if (rc = exchange_facts(comm, first); rc != OMPI_SUCCESS) return rc;
+  std::vector<Rank> locals;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (ranks_[i].node_first == first) locals.push_back(static_cast<Rank>(i));
+  }
+  if (call_.flavor == Flavor::shared && locals.size() != ranks_.size()) return OMPI_ERR_RMA_SHARED;
+  bool made = share(*node.comm, locals);
+  if (!made && call_.flavor != Flavor::shared) made = keep_to_itself();
+  int all_made = 0;
+  if (rc = agree(comm, made ? 1 : 0, all_made); rc != OMPI_SUCCESS) return rc;
+  return all_made == 1 ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;
+}
+
+int WindowMemory::exchange_facts(ompi_communicator_t& comm, Rank node_first) {
+  const RankFacts own{call_.bytes, call_.displacement_unit, node_first, -1};
+  ranks_.resize(static_cast<std::size_t>(ompi_comm_size(&comm)));
+  return gather_all(comm, &own, ranks_.data(), sizeof own);
+}
+
+/// Where the data of the node's ranks lies. @returns  bytes of the whole
+std::uint64_t WindowMemory::place_data(const std::vector<Rank>& locals) {
+  std::uint64_t end = round_up(sizeof(ControlBlock) * locals.size(), page_bytes());
+  for (const Rank rank : locals) {
+    offsets_.push_back(end);
+    if (!allocates()) continue;
+    end += bytes_of(rank);
+    // MPI_Win_allocate_shared: neighbours' memory is adjacent unless the program says otherwise.
+    if (call_.flavor == Flavor::allocate || call_.noncontiguous) end = round_up(end, page_bytes());
+  }
+  return round_up(end, page_bytes());
+}
+
+/// @returns  false, at all ranks of the node alike: they cannot
+bool WindowMemory::share(ompi_communicator_t& node, const std::vector<Rank>& locals) {
+  segment_bytes_ = place_data(locals);
+  const bool is_first = locals.front() == self_;
+  Descriptor file;
+  node::DescriptorAddress address;
+  if (is_first) {
+    file = make_file(segment_bytes_);
+    if (file) address = node::DescriptorAddress::of(file).value_or(address);
+  }
+  if (broadcast(node, &address, sizeof address) != OMPI_SUCCESS) return false;
+  if (!is_first && address.descriptor >= 0) file = address.open(O_RDWR);
+  if (file) segment_ = map(file.get(), segment_bytes_, MAP_SHARED);
+  // The first one's descriptor is open until all have mapped the file.
+  int all_mapped = 0;
+  if (agree(node, segment_ != nullptr ? 1 : 0, all_mapped) != OMPI_SUCCESS || all_mapped == 0)
+    return false;
+  place(locals);
+  return true;
+}
+
+bool WindowMemory::keep_to_itself() {
+  if (segment_ != nullptr) munmap(std::exchange(segment_, nullptr), segment_bytes_);
+  offsets_.clear();
+  for (RankFacts& each : ranks_) each.mapped_index = -1;
+  segment_bytes_ = place_data({self_});
+  segment_ = map(-1, segment_bytes_, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (segment_ == nullptr) return false;
+  place({self_});
+  return true;
+}
+
+void WindowMemory::place(const std::vector<Rank>& locals) {
+  for (std::size_t i = 0; i < locals.size(); ++i) {
+    ranks_[static_cast<std::size_t>(locals[i])].mapped_index = static_cast<std::int32_t>(i);
+    if (allocates() || locals[i] == self_) mapped_.push_back(locals[i]);
+  }
+  own_ = allocates() ? data_of(self_) : static_cast<std::byte*>(call_.base);
+}
+
+std::byte* WindowMemory::data_of(Rank rank) const noexcept {
+  if (!allocates()) return rank == self_ ? own_ : nullptr;
+  const std::int32_t index = ranks_[static_cast<std::size_t>(rank)].mapped_index;
+  if (index < 0) return nullptr;
+  return static_cast<std::byte*>(segment_) + offsets_[static_cast<std::size_t>(index)];
+}
+
+ControlBlock* WindowMemory::control_of(Rank rank) const noexcept {
+  const std::int32_t index = ranks_[static_cast<std::size_t>(rank)].mapped_index;
+  return index < 0 ? nullptr : static_cast<ControlBlock*>(segment_) + index;
+}
+
+int WindowMemory::attach(void* base, std::uint64_t bytes) {
+  const auto begin = reinterpret_cast<std::uint64_t>(base);
+  const Attached added{begin, begin + bytes};
+  if (bytes == 0) return OMPI_SUCCESS;
+  for (const Attached& each : attached_) {
+    if (added.begin < each.end && each.begin < added.end) return MPI_ERR_RMA_ATTACH;
+  }
+  attached_.push_back(added);
+  return OMPI_SUCCESS;
+}
+
+int WindowMemory::detach(const void* base) {
+  const auto begin = reinterpret_cast<std::uint64_t>(base);
+  const auto count =
+      std::erase_if(attached_, [begin](const Attached& e) { return e.begin == begin; });
+  return count != 0 ? OMPI_SUCCESS : MPI_ERR_BASE;
+}
+
+std::byte* WindowMemory::find(std::uint64_t address, std::uint64_t bytes) const noexcept {
+  if (call_.flavor != Flavor::dynamic) {
+    return address <= call_.bytes && bytes <= call_.bytes - address ? own_ + address : nullptr;
+  }
+  const bool inside = std::ranges::any_of(attached_, [&](const Attached& each) {
+    return address >= each.begin && address <= each.end && bytes <= each.end - address;
+  });
+  return inside ? reinterpret_cast<std::byte*>(address) : nullptr;
+}
+
+}  // namespace overlap::newrma

@@ -1,0 +1,127 @@
+// The memory of a window: whose is where, and what of it this process maps.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "ompi/mca/common/overlap/openmpi.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "protocol/epochs.hpp"
+
+namespace overlap::newrma {
+
+/// How MPI made the window.
+enum class Flavor : std::uint8_t { create, allocate, shared, dynamic };
+
+/// What the calls that make a window say at one rank.
+struct WindowCall {
+  Flavor flavor{};
+  void* base = nullptr;     ///< create
+  std::uint64_t bytes = 0;  ///< 0 in a dynamic one
+  int displacement_unit = 1;
+  bool noncontiguous = false;  ///< shared: each rank's part begins at a page
+};
+
+/// One rank's lock, and the lock of accumulates into its memory. Zero bytes are free ones.
+struct alignas(64) ControlBlock {
+  WindowLock lock;
+  /// Held while an accumulate is applied: processors of all processes that map the memory do that.
+  std::atomic_flag accumulating;
+};
+
+/// Holds the accumulates of others up.
+class AccumulateGuard {
+ public:
+  explicit AccumulateGuard(ControlBlock& block) noexcept : block_(block) {
+    // A2, pairs with A1: what the last one has written.
+    while (block_.accumulating.test_and_set(std::memory_order_acquire)) sched_yield();
+  }
+  ~AccumulateGuard() { block_.accumulating.clear(std::memory_order_release); }  // A1
+  AccumulateGuard(const AccumulateGuard&) = delete;
+  AccumulateGuard& operator=(const AccumulateGuard&) = delete;
+
+ private:
+  ControlBlock& block_;
+};
+
+/// Memory of all ranks of one window.
+///
+/// Ranks of a node share a memory file without a name: their control blocks, and in windows that
+/// MPI allocates their data. Where the kernel refuses it each has its own, and nobody maps others'.
+class WindowMemory {
+ public:
+  /// Collective over `comm`, which has no other use meanwhile.
+  /// @returns  OMPI_SUCCESS or, at all ranks alike, an error code
+  [[nodiscard]] int make(ompi_communicator_t& comm, const WindowCall& call);
+  WindowMemory() = default;
+  ~WindowMemory();
+  WindowMemory(const WindowMemory&) = delete;
+  WindowMemory& operator=(const WindowMemory&) = delete;
+
+  [[nodiscard]] Flavor flavor() const noexcept { return call_.flavor; }
+  /// Is it memory that MPI has allocated?
+  [[nodiscard]] bool allocates() const noexcept {
+    return call_.flavor == Flavor::allocate || call_.flavor == Flavor::shared;
+  }
+  [[nodiscard]] std::byte* own() const noexcept { return own_; }
+  [[nodiscard]] std::uint64_t own_bytes() const noexcept { return call_.bytes; }
+  [[nodiscard]] int own_displacement_unit() const noexcept { return call_.displacement_unit; }
+  [[nodiscard]] std::uint64_t bytes_of(Rank rank) const noexcept {
+    return ranks_[static_cast<std::size_t>(rank)].bytes;
+  }
+  [[nodiscard]] int displacement_unit_of(Rank rank) const noexcept {
+    return ranks_[static_cast<std::size_t>(rank)].displacement_unit;
+  }
+  /// Start of a rank's memory here. @returns  nullptr: not mapped
+  [[nodiscard]] std::byte* data_of(Rank rank) const noexcept;
+  /// The same for the program, which sees no memory where a rank has none of its own.
+  [[nodiscard]] std::byte* visible_data_of(Rank rank) const noexcept {
+    return call_.noncontiguous && bytes_of(rank) == 0 ? nullptr : data_of(rank);
+  }
+  /// @returns  nullptr: not mapped. Its own always is.
+  [[nodiscard]] ControlBlock* control_of(Rank rank) const noexcept;
+  /// Ranks whose data is mapped, this one among them.
+  [[nodiscard]] const std::vector<Rank>& mapped_ranks() const noexcept { return mapped_; }
+
+  // Memory of a dynamic window; addresses are those of the process that owns it.
+
+  /// @returns  OMPI_SUCCESS, or an MPI error class: overlaps what is attached, out of memory
+  [[nodiscard]] int attach(void* base, std::uint64_t bytes);
+  [[nodiscard]] int detach(const void* base);
+  /// This process's memory at an address of a message. @returns  nullptr: not part of the window
+  [[nodiscard]] std::byte* find(std::uint64_t address, std::uint64_t bytes) const noexcept;
+
+ private:
+  /// One rank, as all ranks know it.
+  struct RankFacts {
+    std::uint64_t bytes = 0;
+    std::int32_t displacement_unit = 1;
+    Rank node_first = 0;             ///< the first rank of its node
+    std::int32_t mapped_index = -1;  ///< among the ranks of this node
+  };
+  struct Attached {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+
+  [[nodiscard]] int exchange_facts(ompi_communicator_t& comm, Rank node_first);
+  [[nodiscard]] bool share(ompi_communicator_t& node, const std::vector<Rank>& locals);
+  [[nodiscard]] bool keep_to_itself();
+  void place(const std::vector<Rank>& locals);
+  [[nodiscard]] std::uint64_t place_data(const std::vector<Rank>& locals);
+
+  WindowCall call_;
+  Rank self_ = 0;
+  std::byte* own_ = nullptr;
+  std::vector<RankFacts> ranks_;
+  std::vector<std::uint64_t> offsets_;  ///< of the data of each rank of the node in the segment
+  std::vector<Rank> mapped_;
+  void* segment_ = nullptr;
+  std::uint64_t segment_bytes_ = 0;
+  std::vector<Attached> attached_;
+};
+
+}  // namespace overlap::newrma

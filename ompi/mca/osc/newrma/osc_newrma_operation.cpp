@@ -1,0 +1,170 @@
+// Operations: carried out directly, or cut into messages.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "osc_newrma_operation.hpp"
+
+namespace overlap::newrma {
+namespace {
+
+int copy(const void* from, const TypedCount& from_data, void* to, const TypedCount& to_data) {
+  if (from_data.bytes() == 0 || to_data.bytes() == 0) return OMPI_SUCCESS;
+  if (from_data.is_contiguous() && to_data.is_contiguous()) {
+    std::memcpy(static_cast<std::byte*>(to) + to_data.type->super.true_lb,
+                static_cast<const std::byte*>(from) + from_data.type->super.true_lb,
+                std::min(from_data.bytes(), to_data.bytes()));
+    return OMPI_SUCCESS;
+  }
+  return ompi_datatype_sndrcv(from, static_cast<std::int32_t>(from_data.count), from_data.type, to,
+                              static_cast<std::int32_t>(to_data.count), to_data.type);
+}
+
+bool is_replace(const ompi_op_t* op) noexcept { return op == &ompi_mpi_op_replace.op; }
+bool is_no_op(const ompi_op_t* op) noexcept { return op == &ompi_mpi_op_no_op.op; }
+
+int compare_and_swap(const OperationCall& call, std::byte* memory) noexcept {
+  const std::uint64_t bytes = call.bytes();
+  std::memcpy(call.result, memory, bytes);
+  if (std::memcmp(call.result, call.compare, bytes) == 0) std::memcpy(memory, call.origin, bytes);
+  return OMPI_SUCCESS;
+}
+
+}  // namespace
+
+int copy_directly(const OperationCall& call, void* memory) noexcept {
+  if (call.kind == Kind::get) return copy(memory, call.target_data, call.result, call.result_data);
+  return copy(call.origin, call.origin_data, memory, call.target_data);
+}
+
+int accumulate_directly(const OperationCall& call, void* memory, ControlBlock& control) noexcept {
+  const AccumulateGuard guard(control);
+  if (call.kind == Kind::compare_swap)
+    return compare_and_swap(call, static_cast<std::byte*>(memory));
+  if (call.kind == Kind::get_accumulate) {
+    const int rc = copy(memory, call.target_data, call.result, call.result_data);
+    if (rc != OMPI_SUCCESS) return rc;
+  }
+  if (is_no_op(call.op) || call.bytes() == 0) return OMPI_SUCCESS;
+  if (is_replace(call.op)) return copy(call.origin, call.origin_data, memory, call.target_data);
+  if (ompi_datatype_is_predefined(call.origin_data.type) &&
+      call.origin_data.type == call.target_data.type) {
+    ompi_op_reduce(call.op, const_cast<void*>(call.origin), memory,
+                   static_cast<int>(call.origin_data.count), call.origin_data.type);
+    return OMPI_SUCCESS;
+  }
+  return ompi_osc_base_sndrcv_op(
+      call.origin, static_cast<std::int32_t>(call.origin_data.count), call.origin_data.type, memory,
+      static_cast<std::int32_t>(call.target_data.count), call.target_data.type, call.op);
+}
+
+void copy_elements(ompi_datatype_t& element, std::byte* to, const std::byte* from,
+                   std::uint64_t bytes) noexcept {
+  if (!has_gaps(element)) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  ompi_datatype_copy_content_same_ddt(&element, bytes / stride_of(element),
+                                      reinterpret_cast<char*>(to),
+                                      reinterpret_cast<char*>(const_cast<std::byte*>(from)));
+}
+
+void apply_elements(ompi_op_t& op, ompi_datatype_t& element, std::byte* memory,
+                    std::span<const std::byte> data) noexcept {
+  if (is_no_op(&op)) return;
+  if (is_replace(&op)) {
+    copy_elements(element, memory, data.data(), data.size());
+    return;
+  }
+  ompi_op_reduce(&op, const_cast<std::byte*>(data.data()), memory,
+                 static_cast<int>(data.size() / stride_of(element)), &element);
+}
+
+RmaOperation::RmaOperation(const OperationCall& call, WindowRequest* request)
+    : call_(call), request_(request) {
+  writes = call.writes();
+  for (const TypedCount* data : {&call_.origin_data, &call_.result_data, &call_.target_data}) {
+    if (data->type != nullptr) OBJ_RETAIN(data->type);
+  }
+}
+
+RmaOperation::~RmaOperation() {
+  for (const TypedCount* data : {&call_.origin_data, &call_.result_data, &call_.target_data}) {
+    ompi_datatype_t* type = data->type;
+    if (type != nullptr) OBJ_RELEASE(type);
+  }
+}
+
+/// Elements with gaps travel with them, so that both sides compute with the type itself.
+void RmaOperation::gather_gapped_origin() {
+  const TypedCount elements{call_.element, call_.bytes() / call_.element->super.size};
+  stream_bytes_ = elements.count * stride_of(*call_.element);
+  if (answers_) gapped_result_.resize(stream_bytes_);
+  if (is_no_op(call_.op)) return;
+  gapped_origin_.resize(stream_bytes_);
+  copy(call_.origin, call_.origin_data, gapped_origin_.data(), elements);
+}
+
+void RmaOperation::prepare_messages() {
+  answers_ = call_.kind != Kind::put && call_.kind != Kind::accumulate;
+  stream_bytes_ = call_.bytes();
+  if (call_.element != nullptr) {
+    element_bytes_ = stride_of(*call_.element);
+    if (has_gaps(*call_.element)) gather_gapped_origin();
+  }
+  blocks_ = blocks_of(call_.target_data, call_.start, call_.element);
+  cursor_.emplace(blocks_);
+  sent_all_ = stream_bytes_ == 0;
+  if (call_.kind == Kind::compare_swap) {
+    element_bytes_ = stream_bytes_;
+  } else if (call_.origin_data.type != nullptr) {
+    origin_.open(const_cast<void*>(call_.origin), call_.origin_data);
+  }
+  if (answers_) result_.open(call_.result, call_.result_data);
+}
+
+std::uint64_t RmaOperation::next_blocks(std::vector<Block>& blocks, std::uint64_t room_bytes,
+                                        MessageHead& head) {
+  const bool with_data = call_.kind != Kind::get && !is_no_op(call_.op);
+  before_ = cursor_;
+  payload_position_ = cursor_->position();
+  head.kind = call_.kind;
+  head.id = id;
+  head.value = payload_position_;
+  if (call_.op != nullptr) head.op = static_cast<std::uint16_t>(call_.op->o_f_to_c_index);
+  if (call_.element != nullptr)
+    head.element = static_cast<std::uint16_t>(call_.element->d_f_to_c_index);
+  // What is answered is answered in one message.
+  const bool one_answer = call_.kind == Kind::get_accumulate;
+  std::uint64_t bytes = cursor_->take(blocks, room_bytes, element_bytes_, with_data || one_answer);
+  if (call_.kind == Kind::compare_swap) bytes *= 2;
+  return with_data ? bytes : 0;
+}
+
+void RmaOperation::write_payload(std::span<std::byte> out) {
+  if (call_.kind == Kind::compare_swap) {
+    std::memcpy(out.data(), call_.compare, out.size() / 2);
+    std::memcpy(out.data() + out.size() / 2, call_.origin, out.size() / 2);
+  } else if (!gapped_origin_.empty()) {
+    std::memcpy(out.data(), gapped_origin_.data() + payload_position_, out.size());
+  } else {
+    origin_.read(payload_position_, out);
+  }
+}
+
+void RmaOperation::message_not_gone() { cursor_ = before_; }
+
+void RmaOperation::message_gone() { sent_all_ = cursor_->at_end(); }
+
+void RmaOperation::take_result(std::uint64_t offset_bytes, std::span<const std::byte> data) {
+  result_bytes_ += data.size();
+  if (gapped_result_.empty())
+    result_.write(offset_bytes, data);
+  else
+    std::memcpy(gapped_result_.data() + offset_bytes, data.data(), data.size());
+}
+
+void RmaOperation::finish() {
+  if (gapped_result_.empty()) return;
+  const TypedCount elements{call_.element, gapped_result_.size() / stride_of(*call_.element)};
+  copy(gapped_result_.data(), elements, call_.result, call_.result_data);
+}
+
+}  // namespace overlap::newrma

@@ -1,0 +1,172 @@
+// A window: operations out, messages in.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "osc_newrma_window.hpp"
+
+#include "ompi/mca/common/overlap/process.hpp"
+#include "ompi/mca/common/overlap/waiting.hpp"
+#include "opal/mca/common/overlap/message.hpp"
+
+namespace overlap::newrma {
+
+Windows windows;
+Counters counters;
+
+Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<WindowMemory> memory,
+               std::uint32_t incarnation, Reorder reorder)
+    : win_(win),
+      comm_(comm),
+      memory_(std::move(memory)),
+      incarnation_(incarnation),
+      epochs_(*this, comm.c_my_rank, ompi_comm_size(&comm), reorder),
+      channels_(static_cast<std::size_t>(ompi_comm_size(&comm))) {
+  windows.add(*this);
+}
+
+Window::~Window() { windows.remove(*this); }
+
+Window* Windows::find(const MessageHead& head) const noexcept {
+  const auto found = std::ranges::find_if(all_, [&head](const Window* each) {
+    return comm_index(&each->comm()) == head.window && each->incarnation() == head.incarnation;
+  });
+  return found == all_.end() ? nullptr : *found;
+}
+
+MessageHead Window::message_head() const noexcept {
+  MessageHead head;
+  head.window = comm_index(&comm_);
+  head.incarnation = incarnation_;
+  head.source = self();
+  return head;
+}
+
+Channel& Window::channel(Rank rank) {
+  std::unique_ptr<Channel>& made = channels_[static_cast<std::size_t>(rank)];
+  if (made == nullptr) made = std::make_unique<Channel>(*this, rank);
+  return *made;
+}
+
+bool Window::all_sent() const noexcept {
+  return std::ranges::all_of(channels_,
+                             [](const auto& each) { return each == nullptr || each->empty(); });
+}
+
+void Window::leave_to_mpi_thread() noexcept {
+  channels_left_ = true;
+  set_polling();
+}
+
+void Window::poll() {
+  epochs_.poll();
+  if (process->interrupts.inside() || !std::exchange(channels_left_, false)) return;
+  for (const auto& each : channels_) {
+    if (each != nullptr && !each->empty()) each->go_on();
+  }
+}
+
+// The host of the epochs.
+
+void Window::send(Rank to, const NoticeMessage& notice) {
+  if (notice.notice == Notice::flush) ++counters.flushes_sent;
+  channel(to).send_notice(notice);
+}
+
+WindowLock* Window::lock_of(Rank rank) {
+  ControlBlock* control = memory_->control_of(rank);
+  return control != nullptr ? &control->lock : nullptr;
+}
+
+void Window::happened(Event& event) {
+  auto& waited = static_cast<WaitedEvent&>(event);
+  WindowRequest* const request = waited.request;
+  waited.has_happened.store(true, std::memory_order_release);  // E1
+  if (request != nullptr) request->end();
+}
+
+void Window::start(Operation& base) {
+  auto& operation = static_cast<RmaOperation&>(base);
+  const OperationCall& call = operation.call();
+  if (process->interrupts.inside()) ++counters.thread_started;
+  if (is_direct(call.target)) {
+    static_cast<void>(carry_out(call));  // the types have been checked
+    if (operation.request() != nullptr) operation.request()->end();
+    epochs_.operation_done(operation);
+    delete &operation;
+    return;
+  }
+  ++counters.sent_operations;
+  counters.sent_bytes += call.bytes();
+  operation.prepare_messages();
+  if (call.result != nullptr) {
+    operation.id = next_id_++;
+    answered_.emplace(operation.id, &operation);
+  }
+  channel(call.target).send_operation(operation);
+}
+
+// Operations.
+
+/// On memory that this process maps.
+int Window::carry_out(const OperationCall& call) noexcept {
+  std::byte* const memory = memory_->flavor() == Flavor::dynamic
+                                ? reinterpret_cast<std::byte*>(call.start)
+                                : memory_->data_of(call.target) + call.start;
+  ++counters.direct_operations;
+  counters.direct_bytes += call.bytes();
+  if (!call.accumulates()) return copy_directly(call, memory);
+  return accumulate_directly(call, memory, *memory_->control_of(call.target));
+}
+
+int Window::operate(const OperationCall& call, ompi_request_t** request) {
+  Access* const access = epochs_.access_to(call.target);
+  if (access == nullptr) return MPI_ERR_RMA_SYNC;
+  if (is_direct(call.target) && Epochs::is_open(*access)) {
+    if (request != nullptr) *request = &ompi_request_empty;
+    return carry_out(call);
+  }
+  if (!Epochs::is_open(*access)) ++counters.queued_operations;
+  WindowRequest* const made = request != nullptr ? &WindowRequest::make(win_) : nullptr;
+  if (request != nullptr) *request = &made->ompi;
+  epochs_.add(*new RmaOperation(call, made), *access);
+  set_polling();
+  return OMPI_SUCCESS;
+}
+
+void Window::operation_sent(RmaOperation& operation) {
+  if (operation.is_done()) end_operation(operation);
+}
+
+void Window::end_operation(RmaOperation& operation) {
+  operation.finish();
+  if (operation.call().result != nullptr) answered_.erase(operation.id);
+  if (operation.request() != nullptr) operation.request()->end();
+  epochs_.operation_done(operation);
+  delete &operation;
+}
+
+// What all windows share.
+
+namespace {
+
+int poll_windows() noexcept {
+  must_run([] {
+    for (Window* each : windows.all()) {
+      if (each->needs_poll()) each->poll();
+    }
+    set_polling();
+  });
+  return 0;
+}
+
+}  // namespace
+
+void set_polling() noexcept {
+  process->driver.set_pollable({poll_windows, poll_windows},
+                               std::ranges::any_of(windows.all(), &Window::needs_poll));
+}
+
+void wait_for(const WaitedEvent& event) {
+  poll_until(process->driver, process->completions,
+             [&event] { return event.has_happened.load(std::memory_order_acquire); });  // E2
+}
+
+}  // namespace overlap::newrma

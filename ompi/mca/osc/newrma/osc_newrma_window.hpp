@@ -1,0 +1,172 @@
+// A window at one rank: its memory, epochs and messages.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "ompi/mca/common/overlap/openmpi.hpp"
+
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "ompi/mca/common/overlap/entry.hpp"
+#include "opal/mca/common/overlap/counters.hpp"
+#include "opal/mca/common/overlap/tunables.hpp"
+
+#include "osc_newrma_channel.hpp"
+#include "osc_newrma_memory.hpp"
+#include "osc_newrma_operation.hpp"
+#include "osc_newrma_request.hpp"
+#include "nonblocking.h"
+#include "protocol/epochs.hpp"
+
+namespace overlap::newrma {
+
+#define OVERLAP_TUNABLES_FILE "ompi/mca/osc/newrma/tunables.def"
+#include "opal/mca/common/overlap/tunables_expand.hpp"
+
+extern Tunables tunables;
+
+/// Counted for all windows together. @thread  progress lock held
+struct Counters {
+  std::uint64_t direct_operations = 0;
+  std::uint64_t direct_bytes = 0;
+  std::uint64_t sent_operations = 0;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t queued_operations = 0;
+  std::uint64_t thread_started = 0;
+  std::uint64_t flushes_sent = 0;
+  std::uint64_t windows_made = 0;
+};
+extern Counters counters;
+
+/// BTL tag, out of the range 0x40..0x5f of PMLs, of which pml/speculative uses two others.
+inline constexpr mca_btl_base_tag_t message_tag = 0x52;
+
+/// One window.
+///
+/// @thread  progress lock held for every call, but where said otherwise
+class Window final : private Host {
+ public:
+  /// @param comm   the window's own, freed with it
+  /// @param memory of it, made
+  Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<WindowMemory> memory,
+         std::uint32_t incarnation, Reorder reorder);
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  [[nodiscard]] ompi_win_t& win() const noexcept { return win_; }
+  [[nodiscard]] ompi_communicator_t& comm() const noexcept { return comm_; }
+  [[nodiscard]] Rank self() const noexcept { return comm_.c_my_rank; }
+  [[nodiscard]] Rank count() const noexcept { return ompi_comm_size(&comm_); }
+  [[nodiscard]] WindowMemory& memory() const noexcept { return *memory_; }
+  [[nodiscard]] Epochs& epochs() noexcept { return epochs_; }
+  [[nodiscard]] std::uint32_t incarnation() const noexcept { return incarnation_; }
+
+  /// Carry an operation out now or as soon as its target is ready.
+  /// @param request  of a call that returns one; or nullptr
+  /// @returns  OMPI_SUCCESS, or an MPI error class: no epoch
+  [[nodiscard]] int operate(const OperationCall& call, ompi_request_t** request);
+
+  // For channels.
+  [[nodiscard]] MessageHead message_head() const noexcept;
+  [[nodiscard]] ompi_proc_t& process_of(Rank rank) const noexcept {
+    return *ompi_comm_peer_lookup(&comm_, rank);
+  }
+  /// All messages of an operation have gone.
+  void operation_sent(RmaOperation& operation);
+  [[nodiscard]] const std::byte* memory_at(const Block& block) const noexcept {
+    return memory_->find(block.address, block.bytes);
+  }
+  /// A channel needs an endpoint, which the interrupt thread must not make.
+  void leave_to_mpi_thread() noexcept;
+
+  /// A message of another rank, in any order.
+  void receive(std::span<const std::byte> message);
+  /// Look at locks that are waited for, and at channels without an endpoint.
+  void poll();
+  [[nodiscard]] bool needs_poll() const noexcept { return epochs_.awaits_lock() || channels_left_; }
+  /// Has everything gone out?
+  [[nodiscard]] bool all_sent() const noexcept;
+
+ private:
+  // The host of the epochs.
+  void send(Rank to, const NoticeMessage& notice) override;
+  void start(Operation& operation) override;
+  void happened(Event& event) override;
+  [[nodiscard]] WindowLock* lock_of(Rank rank) override;
+
+  [[nodiscard]] Channel& channel(Rank rank);
+  /// Does this process carry operations on that rank's memory out itself?
+  [[nodiscard]] bool is_direct(Rank target) const noexcept {
+    return target == self() || memory_->data_of(target) != nullptr;
+  }
+  [[nodiscard]] int carry_out(const OperationCall& call) noexcept;
+  void end_operation(RmaOperation& operation);
+  void handle(std::span<const std::byte> message);
+  void handle_request(const MessageHead& head, std::span<const Block> blocks,
+                      std::span<const std::byte> payload);
+  void put(std::span<const Block> blocks, std::span<const std::byte> payload);
+  void accumulate(const MessageHead& head, std::span<const Block> blocks,
+                  std::span<const std::byte> payload);
+  void compare_swap(const MessageHead& head, const Block& block,
+                    std::span<const std::byte> payload);
+  void take_data(const MessageHead& head, std::span<const std::byte> payload);
+  void check(const MessageHead& head, std::span<const Block> blocks) const;
+
+  ompi_win_t& win_;
+  ompi_communicator_t& comm_;
+  std::unique_ptr<WindowMemory> memory_;
+  const std::uint32_t incarnation_;
+  Epochs epochs_;
+  std::vector<std::unique_ptr<Channel>> channels_;             ///< [rank], made on first use
+  std::unordered_map<std::uint32_t, RmaOperation*> answered_;  ///< by id: their results come
+  std::uint32_t next_id_ = 0;
+  bool channels_left_ = false;
+};
+
+/// What MPI calls through win->w_osc_module.
+struct Module {
+  ompi_osc_base_module_t super;
+  const overlap_nonblocking_calls* calls;
+  Window* window;
+};
+
+[[nodiscard]] inline Module& module_of(ompi_win_t* win) noexcept {
+  return *reinterpret_cast<Module*>(win->w_osc_module);
+}
+[[nodiscard]] inline Window& window_of(ompi_win_t* win) noexcept { return *module_of(win).window; }
+
+/// Windows of this process.
+///
+/// @thread  progress lock held
+class Windows {
+ public:
+  void add(Window& window) { all_.push_back(&window); }
+  void remove(Window& window) noexcept { std::erase(all_, &window); }
+  [[nodiscard]] Window* find(const MessageHead& head) const noexcept;
+  [[nodiscard]] const std::vector<Window*>& all() const noexcept { return all_; }
+
+ private:
+  std::vector<Window*> all_;
+};
+extern Windows windows;
+
+/// Poll windows in each turn while one needs it.
+void set_polling() noexcept;
+/// Register what takes messages in, once.
+[[nodiscard]] int register_receiver_once();
+/// Wait for an event. @thread  progress lock NOT held
+void wait_for(const WaitedEvent& event);
+
+/// The tables of functions.
+[[nodiscard]] ompi_osc_base_module_t module_table() noexcept;
+extern const overlap_nonblocking_calls nonblocking_table;
+
+// Functions of the module table: operations (osc_newrma_calls.cpp) ...
+void fill_operations(ompi_osc_base_module_t& table) noexcept;
+/// ... and epochs (osc_newrma_epochs.cpp).
+void fill_epochs(ompi_osc_base_module_t& table) noexcept;
+
+}  // namespace overlap::newrma
