@@ -1,0 +1,152 @@
+// Epochs behind epochs that have not ended: program order and the permitted exceptions.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/osc/newrma/protocol/epochs_bench.hpp"
+#include "test/support/catch.hpp"
+
+namespace {
+
+using namespace overlap::newrma;
+constexpr LockType X = LockType::exclusive;
+
+constexpr Reorder all_of_them{true, true, true, true};
+
+void closed_access(Bench& bench, Rank target) {
+  REQUIRE(bench.epochs.start(std::vector<Rank>{target}));
+  REQUIRE(bench.epochs.complete(&bench.event("completed " + std::to_string(target))));
+}
+void closed_exposure(Bench& bench, Rank origin) {
+  REQUIRE(bench.epochs.post(std::vector<Rank>{origin}));
+  REQUIRE(bench.epochs.wait(&bench.event("waited " + std::to_string(origin))));
+}
+
+}  // namespace
+
+TEST_CASE("deferred epochs begin in program order", "[epochs][deferred]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  REQUIRE(bench.epochs.lock(X, 1, false, nullptr));
+  bench.put(1, "a");
+  REQUIRE(bench.epochs.unlock(1, &bench.event("1")));
+  REQUIRE(bench.epochs.start(only_2));
+  bench.put(2, "b");
+  REQUIRE(bench.epochs.complete(&bench.event("2")));
+  REQUIRE(bench.epochs.post(only_1));
+  REQUIRE(bench.epochs.wait(&bench.event("3")));
+  REQUIRE(bench.epochs.lock_all(false, {}, nullptr));
+  bench.put(3, "d");
+  REQUIRE(bench.epochs.unlock_all(&bench.event("4")));
+  bench.hear(2, Notice::post);
+  CHECK(bench.said() == "lock>1");
+  bench.grant();
+  CHECK(bench.said() == "start a, unlock>1");
+  bench.unlocked();
+  CHECK(bench.said() == "1, start b, complete>2, 2, post>1");
+  bench.hear(1, Notice::complete);
+  CHECK(bench.said() == "3, lock>3");
+  bench.grant();
+  bench.unlocked();
+  CHECK(bench.said() == "start d, unlock>3, 4");
+}
+
+TEST_CASE("operations of a deferred epoch that is still open", "[epochs][deferred]") {
+  Bench bench;
+  closed_exposure(bench, 1);
+  REQUIRE(bench.epochs.lock(X, 2, false, &bench.event("granted")));
+  bench.put(2, "a");
+  REQUIRE(bench.epochs.flush(2, true, bench.event("flushed")));
+  CHECK(bench.said() == "post>1");
+  bench.hear(1, Notice::complete);
+  CHECK(bench.said() == "waited 1, lock>2");
+  bench.grant();
+  CHECK(bench.said() == "granted, start a");
+  bench.done("a");
+  CHECK(bench.said() == "flushed");
+}
+
+TEST_CASE("each permission lets one kind pass another", "[epochs][deferred]") {
+  for (unsigned bits = 0; bits < 16; ++bits) {
+    CAPTURE(bits);
+    const Reorder reorder{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0};
+    {
+      Bench bench(4, 0, reorder);
+      bench.hear(2, Notice::post);
+      closed_access(bench, 1);
+      closed_access(bench, 2);
+      CHECK((bench.said() == "complete>2, completed 2") == reorder.access_after_access);
+    }
+    {
+      Bench bench(4, 0, reorder);
+      bench.hear(2, Notice::post);
+      closed_exposure(bench, 1);
+      closed_access(bench, 2);
+      CHECK((bench.said() == "post>1, complete>2, completed 2") == reorder.access_after_exposure);
+    }
+    {
+      Bench bench(4, 0, reorder);
+      closed_exposure(bench, 1);
+      closed_exposure(bench, 2);
+      CHECK((bench.said() == "post>1, post>2") == reorder.exposure_after_exposure);
+    }
+    {
+      Bench bench(4, 0, reorder);
+      closed_access(bench, 1);
+      closed_exposure(bench, 2);
+      CHECK((bench.said() == "post>2") == reorder.exposure_after_access);
+    }
+    {
+      Bench bench(4, 0, reorder);  // a lock is an access
+      REQUIRE(bench.epochs.lock(X, 1, false, nullptr));
+      REQUIRE(bench.epochs.unlock(1, nullptr));
+      REQUIRE(bench.epochs.lock(X, 2, false, nullptr));
+      CHECK((bench.said() == "lock>1, lock>2") == reorder.access_after_access);
+    }
+  }
+}
+
+TEST_CASE("fences and lock_all pass nothing and are not passed", "[epochs][deferred]") {
+  Bench bench(2, 0, all_of_them);
+  SECTION("behind a fence") {
+    REQUIRE(bench.epochs.fence(nullptr, false));
+    CHECK(bench.said() == "fence>1");
+    closed_exposure(bench, 1);
+    closed_access(bench, 1);
+    REQUIRE(bench.epochs.lock(X, 1, false, nullptr));
+    CHECK(bench.said().empty());
+  }
+  SECTION("a fence behind others") {
+    closed_exposure(bench, 1);
+    REQUIRE(bench.epochs.fence(nullptr, false));
+    CHECK(bench.said() == "post>1");
+    bench.hear(1, Notice::complete);
+    CHECK(bench.said() == "waited 1, fence>1");
+  }
+  SECTION("behind lock_all") {
+    REQUIRE(bench.epochs.lock_all(false, {}, nullptr));
+    bench.put(1, "a");
+    REQUIRE(bench.epochs.unlock_all(nullptr));
+    CHECK(bench.said() == "lock>1");
+    closed_exposure(bench, 1);
+    CHECK(bench.said().empty());
+  }
+  SECTION("lock_all behind others") {
+    closed_access(bench, 1);
+    REQUIRE(bench.epochs.lock_all(false, only_0, &bench.event("granted")));
+    CHECK(bench.said().empty());
+    bench.hear(1, Notice::post);
+    CHECK(bench.said() == "complete>1, completed 1, granted");
+  }
+}
+
+TEST_CASE("open epochs defer nothing", "[epochs][deferred]") {
+  Bench bench;
+  REQUIRE(bench.epochs.post(only_1));
+  REQUIRE(bench.epochs.lock(X, 2, false, nullptr));
+  REQUIRE(bench.epochs.lock(X, 3, false, nullptr));
+  CHECK(bench.said() == "post>1, lock>2, lock>3");
+  REQUIRE(bench.epochs.unlock(2, nullptr));
+  REQUIRE(bench.epochs.unlock(3, nullptr));
+  REQUIRE(bench.epochs.start(only_1));
+  REQUIRE(bench.epochs.complete(nullptr));
+  bench.hear(1, Notice::post);
+  CHECK(bench.said().empty());  // behind the locks
+}

@@ -1,0 +1,183 @@
+// Flushes: what they cover and when they ask.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/osc/newrma/protocol/epochs_bench.hpp"
+#include "test/support/catch.hpp"
+
+namespace {
+
+using namespace overlap::newrma;
+
+/// A lock of rank 1, granted.
+void lock_1(Bench& bench) {
+  REQUIRE(bench.epochs.lock(LockType::shared, 1, false, nullptr));
+  bench.grant();
+  static_cast<void>(bench.said());
+}
+
+}  // namespace
+
+TEST_CASE("a flush covers what was issued before it", "[epochs][flush]") {
+  Bench bench;
+  lock_1(bench);
+  bench.put(1, "a");
+  bench.put(1, "b");
+  REQUIRE(bench.epochs.flush(1, false, bench.event("flushed")));
+  bench.put(1, "c");
+  CHECK(bench.said() == "start a, start b, start c");
+  bench.done("b");
+  CHECK(bench.said().empty());
+  bench.done("a");
+  CHECK(bench.said() == "flush>1");  // c is under way
+  bench.flushed();
+  CHECK(bench.said() == "flushed");
+  REQUIRE(bench.epochs.flush(1, false, bench.event("again")));
+  bench.done("c");
+  CHECK(bench.said() == "flush>1");
+  bench.flushed();
+  CHECK(bench.said() == "again");
+}
+
+TEST_CASE("a local flush asks nobody", "[epochs][flush]") {
+  Bench bench;
+  lock_1(bench);
+  bench.put(1, "a");
+  REQUIRE(bench.epochs.flush(1, true, bench.event("local")));
+  REQUIRE(bench.epochs.flush(1, false, bench.event("remote")));
+  CHECK(bench.said() == "start a");
+  bench.done("a");
+  CHECK(bench.said() == "local, flush>1");
+  bench.flushed();
+  CHECK(bench.said() == "remote");
+}
+
+TEST_CASE("a flush of what was only fetched or is known asks nobody", "[epochs][flush]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  lock_1(bench);
+  bench.get(1, "a");
+  REQUIRE(bench.epochs.flush(1, false, bench.event("1")));
+  CHECK(bench.said() == "start a, 1");
+  bench.put(1, "b");
+  REQUIRE(bench.epochs.flush(1, false, bench.event("2")));
+  bench.flushed();
+  CHECK(bench.said() == "start b, flush>1, 2");
+  bench.get(1, "c");
+  REQUIRE(bench.epochs.flush(1, false, bench.event("3")));
+  CHECK(bench.said() == "start c, 3");
+}
+
+TEST_CASE("flushes share a question", "[epochs][flush]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  lock_1(bench);
+  bench.put(1, "a");
+  REQUIRE(bench.epochs.flush(1, false, bench.event("1")));
+  REQUIRE(bench.epochs.flush(1, false, bench.event("2")));
+  CHECK(bench.said() == "start a, flush>1");
+  bench.flushed();
+  CHECK(bench.said() == "1, 2");
+}
+
+TEST_CASE("an answer to an older question does not end a newer flush", "[epochs][flush]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  lock_1(bench);
+  bench.put(1, "a");
+  REQUIRE(bench.epochs.flush(1, false, bench.event("1")));
+  const auto [to, question] = bench.sent.back();
+  bench.put(1, "b");
+  REQUIRE(bench.epochs.flush(1, false, bench.event("2")));
+  CHECK(bench.said() == "start a, flush>1, start b, flush>1");
+  bench.epochs.on_notice(to,
+                         {.notice = Notice::flushed, .id = question.id, .value = question.value});
+  CHECK(bench.said() == "1");
+  bench.flushed();
+  CHECK(bench.said() == "2");
+}
+
+TEST_CASE("a flush before the grant waits for it", "[epochs][flush]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  REQUIRE(bench.epochs.lock(LockType::shared, 1, false, nullptr));
+  bench.put(1, "a");
+  REQUIRE(bench.epochs.flush(1, true, bench.event("local")));
+  CHECK(bench.said() == "lock>1");
+  bench.grant();
+  CHECK(bench.said() == "start a, local");
+}
+
+TEST_CASE("the unlock waits for the flush", "[epochs][flush]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  lock_1(bench);
+  bench.put(1, "a");
+  REQUIRE(bench.epochs.flush(1, false, bench.event("flushed")));
+  REQUIRE(bench.epochs.unlock(1, &bench.event("ended")));
+  CHECK(bench.said() == "start a, flush>1");
+  bench.flushed();
+  CHECK(bench.said() == "flushed, unlock>1");
+  bench.unlocked();
+  CHECK(bench.said() == "ended");
+}
+
+TEST_CASE("flush_all with nothing to flush happens at once", "[epochs][flush]") {
+  Bench bench;
+  REQUIRE(bench.epochs.lock_all(false, {}, nullptr));
+  REQUIRE(bench.epochs.flush_all(false, bench.event("all")));
+  CHECK(bench.said() == "all");
+  CHECK(bench.events.back().times == 1);
+}
+
+TEST_CASE("flush_all waits for every rank", "[epochs][flush]") {
+  Bench bench;
+  const bool by_lock_all = GENERATE(false, true);
+  if (by_lock_all) {
+    REQUIRE(bench.epochs.lock_all(false, {}, nullptr));
+  } else {
+    for (const Rank target : both)
+      REQUIRE(bench.epochs.lock(LockType::shared, target, false, nullptr));
+  }
+  bench.put(1, "a");
+  bench.grant();  // of what asked last: rank 1 with lock_all, rank 2 otherwise
+  bench.put(2, "b");
+  for (std::size_t i = 0, asked = bench.sent.size(); i < asked; ++i)
+    bench.epochs.on_notice(bench.sent[i].first,
+                           {.notice = Notice::granted, .id = bench.sent[i].second.id});
+  static_cast<void>(bench.said());
+  REQUIRE(bench.epochs.flush_all(true, bench.event("local")));
+  REQUIRE(bench.epochs.flush_all(false, bench.event("all")));
+  bench.done("b");
+  CHECK(bench.said() == "flush>2");
+  bench.flushed();
+  CHECK(bench.said().empty());
+  bench.done("a");
+  CHECK(bench.said() == "local, flush>1");
+  bench.flushed();
+  CHECK(bench.said() == "all");
+}
+
+TEST_CASE("a flush of this rank itself", "[epochs][flush]") {
+  Bench bench;
+  REQUIRE(bench.epochs.lock(LockType::exclusive, 0, false, nullptr));
+  bench.put(0, "a");
+  REQUIRE(bench.epochs.flush(0, false, bench.event("flushed")));
+  CHECK(bench.said() == "start a");
+  bench.done("a");
+  CHECK(bench.said() == "flushed");
+}
+
+TEST_CASE("questions of others are answered", "[epochs][flush]") {
+  Bench bench;
+  bench.epochs.on_notice(2, {.notice = Notice::flush, .id = 7, .value = 9});
+  CHECK(bench.said() == "flushed>2");
+  CHECK(bench.sent.back().second.id == 7);
+  CHECK(bench.sent.back().second.value == 9);
+}
+
+TEST_CASE("a late answer is nobody's", "[epochs][flush]") {
+  Bench bench;
+  bench.epochs.on_notice(2, {.notice = Notice::flushed, .id = 7, .value = 9});
+  bench.epochs.on_notice(2, {.notice = Notice::granted, .id = 7});
+  bench.epochs.on_notice(2, {.notice = Notice::unlocked, .id = 7});
+  CHECK(bench.said().empty());
+}
