@@ -256,8 +256,8 @@ void Epochs::run() {
       to_self_.pop_front();
       handle(self_, notice);
     } else if (!to_look_at_.empty()) {
-      Access& access = *to_look_at_.back();
-      to_look_at_.pop_back();
+      Access& access = *to_look_at_.front();
+      to_look_at_.pop_front();
       access.listed = false;
       advance(access);
     } else if (!update_epochs()) {

@@ -272,9 +272,9 @@ class Epochs {
   std::vector<std::uint32_t> fence_arrivals_;  ///< [round]
   std::uint32_t fences_ended_ = 0;
   std::uint32_t next_id_ = 0;
-  std::uint64_t age_ = 0;    ///< operations so far
-  std::uint64_t calls_ = 0;  ///< that open or close
-  std::vector<Access*> to_look_at_;
+  std::uint64_t age_ = 0;           ///< operations so far
+  std::uint64_t calls_ = 0;         ///< that open or close
+  std::deque<Access*> to_look_at_;  ///< oldest first: epochs ask in program order
   std::deque<NoticeMessage> to_self_;
   bool epochs_changed_ = false;
   bool running_ = false;

@@ -150,3 +150,36 @@ TEST_CASE("open epochs defer nothing", "[epochs][deferred]") {
   bench.hear(1, Notice::post);
   CHECK(bench.said().empty());  // behind the locks
 }
+
+TEST_CASE("accesses that become active together ask in program order", "[epochs][deferred]") {
+  Bench bench(2, 0, all_of_them);
+  REQUIRE(bench.epochs.fence(nullptr, false));
+  SECTION("posts") {
+    REQUIRE(bench.epochs.start(only_1));
+    bench.put(1, "a");
+    REQUIRE(bench.epochs.complete(nullptr));
+    REQUIRE(bench.epochs.start(only_1));
+    bench.put(1, "b");
+    bench.hear(1, Notice::fence);
+    bench.hear(1, Notice::post);
+    CHECK(bench.said() == "fence>1, start a");
+  }
+  SECTION("locks") {
+    REQUIRE(bench.epochs.lock(LockType::shared, 1, false, nullptr));
+    REQUIRE(bench.epochs.unlock(1, nullptr));
+    REQUIRE(bench.epochs.lock(X, 1, false, nullptr));
+    bench.hear(1, Notice::fence);
+    CHECK(bench.said() == "fence>1, lock>1, lock>1");
+    CHECK(bench.sent[1].second.value == static_cast<std::uint64_t>(LockType::shared));
+    CHECK(bench.sent[2].second.value == static_cast<std::uint64_t>(X));
+  }
+  SECTION("mapped locks") {
+    bench.mapped.insert(1);
+    REQUIRE(bench.epochs.lock(X, 1, false, &bench.event("first")));
+    bench.put(1, "a");
+    REQUIRE(bench.epochs.unlock(1, nullptr));
+    REQUIRE(bench.epochs.lock(X, 1, false, &bench.event("second")));
+    bench.hear(1, Notice::fence);
+    CHECK(bench.said() == "fence>1, first, start a");
+  }
+}
