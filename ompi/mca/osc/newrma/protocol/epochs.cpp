@@ -247,6 +247,15 @@ void Epochs::look_at(Access& access) {
   to_look_at_.push_back(&access);
 }
 
+/// Those between start and complete.
+void Epochs::look_at_accesses(Rank target) {
+  for (const auto& epoch : epochs_) {
+    if (epoch->kind != EpochKind::access) continue;
+    const auto found = epoch->accesses.find(target);
+    if (found != epoch->accesses.end()) look_at(*found->second);
+  }
+}
+
 void Epochs::run() {
   if (running_) return;
   running_ = true;
@@ -345,7 +354,12 @@ void Epochs::serve_flushes(Access& access) {
 void Epochs::release(Access& access) {
   const Epoch& epoch = access.epoch;
   if (epoch.kind == EpochKind::access) {
+    // The target counts: of reordered epochs, too, each one's comes in program order.
+    Peer& peer = peers_[access.target];
+    if (access.number != peer.completes_sent + 1) return;
+    ++peer.completes_sent;
     send(access.target, {.notice = Notice::complete});
+    look_at_accesses(access.target);
   } else if (is_passive(epoch) && !epoch.no_check && !takes_ticket(access)) {
     access.state = Access::State::releasing;
     send(access.target, {.notice = Notice::unlock, .type = epoch.lock_type, .id = access.id});
@@ -385,11 +399,7 @@ void Epochs::handle(Rank from, const NoticeMessage& notice) {
   switch (notice.notice) {
     case Notice::post:
       ++peers_[from].posts_seen;
-      for (const auto& epoch : epochs_) {
-        if (epoch->kind != EpochKind::access) continue;
-        const auto found = epoch->accesses.find(from);
-        if (found != epoch->accesses.end()) look_at(*found->second);
-      }
+      look_at_accesses(from);
       break;
     case Notice::complete:
       ++peers_[from].completes_seen;

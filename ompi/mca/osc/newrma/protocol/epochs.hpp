@@ -208,6 +208,7 @@ class Epochs {
   struct Peer {
     std::uint32_t posts_seen = 0;
     std::uint32_t starts = 0;
+    std::uint32_t completes_sent = 0;
     std::uint32_t completes_seen = 0;
     std::uint32_t exposures = 0;
   };
@@ -233,6 +234,7 @@ class Epochs {
 
   void run();
   void look_at(Access& access);
+  void look_at_accesses(Rank target);
   void advance(Access& access);
   void ask(Access& access);
   [[nodiscard]] bool is_granted(Access& access);

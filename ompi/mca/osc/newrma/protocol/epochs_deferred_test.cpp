@@ -183,3 +183,23 @@ TEST_CASE("accesses that become active together ask in program order", "[epochs]
     CHECK(bench.said() == "fence>1, first, start a");
   }
 }
+
+TEST_CASE("completes reach a target in program order", "[epochs][deferred]") {
+  // It counts them: the second one in place of the first would end its first exposure.
+  Bench bench(3, 0, all_of_them);
+  bench.hear(1, Notice::post);
+  bench.hear(1, Notice::post);
+  REQUIRE(bench.epochs.start(only_1));
+  bench.put(1, "a");
+  REQUIRE(bench.epochs.complete(&bench.event("first")));
+  REQUIRE(bench.epochs.start(both));
+  bench.put(1, "b");
+  REQUIRE(bench.epochs.complete(&bench.event("second")));
+  CHECK(bench.said() == "start a, start b");
+  bench.done("b");
+  CHECK(bench.said().empty());
+  bench.hear(2, Notice::post);
+  CHECK(bench.said() == "complete>2");
+  bench.done("a");
+  CHECK(bench.said() == "complete>1, complete>1, first, second");
+}
