@@ -144,11 +144,13 @@ bool Epochs::lock_all(bool no_check, std::span<const Rank> now, Event* granted) 
   drop_idle_fence();
   lock_all_ = &open(EpochKind::lock_all);
   lock_all_->no_check = no_check;
+  if (granted != nullptr) ++granted->pending;  // not before all are counted
   for (const Rank target : now) {
     Access& access = make_access(*lock_all_, target);
     if (granted != nullptr) ++granted->pending;
     access.on_grant = granted;
   }
+  happen(granted);
   run();
   return true;
 }

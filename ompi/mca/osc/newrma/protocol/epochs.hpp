@@ -169,7 +169,8 @@ class Epochs {
   [[nodiscard]] bool lock(LockType type, Rank target, bool no_check, Event* granted);
   [[nodiscard]] bool unlock(Rank target, Event* ended);
   /// The lock of a rank is asked for with the first operation to it, those of `now` at once: their
-  /// memory is mapped, and the program may use it without a call.
+  /// memory is mapped, and the program may use it without a call. `granted` happens when all of
+  /// `now` are.
   [[nodiscard]] bool lock_all(bool no_check, std::span<const Rank> now, Event* granted);
   [[nodiscard]] bool unlock_all(Event* ended);
   /// What was issued before, and no more, is at its target, or (`local`) has left its buffers.

@@ -210,3 +210,9 @@ TEST_CASE("lock_all without a check", "[epochs][lock]") {
   bench.flushed();
   CHECK(bench.said() == "ended");
 }
+
+TEST_CASE("lock_all that asks for none is granted at once", "[epochs][lock]") {
+  Bench bench;
+  REQUIRE(bench.epochs.lock_all(false, {}, &bench.event("granted")));
+  CHECK(bench.said() == "granted");
+}
