@@ -3,7 +3,7 @@
 AC_DEFUN([OVERLAP_FORTRAN], [
     AC_ARG_ENABLE([fortran], [AS_HELP_STRING([--disable-fortran], [leave out the Fortran module mpix_overlap])])
     overlap_have_fortran=no
-    overlap_no_fortran="--disable-fortran"
+    AS_IF([test "x$with_openmpi" = xno], [overlap_no_fortran="--without-openmpi"], [overlap_no_fortran="--disable-fortran"])
     AS_IF([test "x$with_openmpi" != xno && test "x$enable_fortran" != xno], [
         AC_PATH_PROGS([MPIFORT], [mpifort.openmpi mpifort], [], [$overlap_path])
         overlap_no_fortran="mpifort does not compile \"use mpi_f08\" (Debian: gfortran libopenmpi-dev)"

@@ -243,6 +243,8 @@ broken_options() {
     grep -q 'no Open MPI in /nowhere' out || { cat out; return 1; }
     "$configured_from/configure" --enable-sanitizer >out 2>&1 && return 1
     grep -q 'enable-sanitizer needs a value' out || { cat out; return 1; }
+    "$configured_from/configure" --without-openmpi --enable-fortran >out 2>&1 && return 1
+    grep -q 'enable-fortran: --without-openmpi' out || { cat out; return 1; }
 }
 try "configure explains wrong options" broken_options
 exit $failed
