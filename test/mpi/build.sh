@@ -8,7 +8,7 @@ done
 
 # Up to date objects are kept; two at a time.
 compile() { # PROGRAM
-    if [ "$build/$1" -nt "$here/$1.cpp" ] && [ "$build/$1" -nt "$here/scene.hpp" ] && [ "$build/$1" -nt "$build/mpi_test.o" ]; then return 0; fi
+    if [ "$build/$1" -nt "$here/$1.cpp" ] && [ "$build/$1" -nt "$here/scene.hpp" ] && [ "$build/$1" -nt "$here/rma.hpp" ] && [ "$build/$1" -nt "$build/mpi_test.o" ]; then return 0; fi
     main=$build/mpi_test.o
     case $1 in abort | end_comms | forever | idle_calls | ring_goodbye | ring_connect) main= ;; esac  # they have their own
     mpicxx -std=c++20 -O0 -Wall -Wextra "$here/$1.cpp" $main -o "$build/$1" -pthread >"$build/$1.compile" 2>&1
