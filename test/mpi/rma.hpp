@@ -135,6 +135,24 @@ Type own(Array<Type>& array, std::size_t index = 0) {
   return value;
 }
 
+using Word = std::int64_t;
+
+/// One word to, from and onto word `at` of another process.
+inline void put(const Array<Word>& window, const Word& value, int to, std::size_t at) {
+  MPI_Put(&value, 1, MPI_INT64_T, to, window.index(to, at), 1, MPI_INT64_T, window.win);
+}
+inline void get(const Array<Word>& window, Word& value, int from, std::size_t at) {
+  MPI_Get(&value, 1, MPI_INT64_T, from, window.index(from, at), 1, MPI_INT64_T, window.win);
+}
+inline void add(const Array<Word>& window, const Word& value, int to, std::size_t at) {
+  MPI_Accumulate(&value, 1, MPI_INT64_T, to, window.index(to, at), 1, MPI_INT64_T, MPI_SUM,
+                 window.win);
+}
+
+/// The job's size and the own rank as indices.
+inline std::size_t ranks() { return static_cast<std::size_t>(size()); }
+inline std::size_t self() { return static_cast<std::size_t>(rank()); }
+
 /// A group of some ranks of a window.
 class Group {
  public:

@@ -108,7 +108,7 @@ osc/pt2pt            | 2 3   | vader,self              | onesided               
 no single copy       | 2     | vader,self              | $settings                                        | 1 | --mca btl_vader_single_copy_mechanism none
 END
 # One-sided communication. [stricter]: cases that the standard asks for and osc/pt2pt of 4.1 fails.
-rma="rma_data rma_ops rma_types"
+rma="rma_data rma_ops rma_types rma_epochs rma_locks rma_windows"
 cases='~[stricter]'
 matrix <<'END'
 osc/pt2pt            | 2     | vader,self              | $rma                                             | 2 | --mca osc pt2pt,sm
