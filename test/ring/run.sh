@@ -78,6 +78,14 @@ progress on, no RTRs  | 2  | speculative     | progress                         
 large slots           | 2  | speculative     | freed_comms back_pressure threads_flood                                          | --mca btl_ring_slot_bytes 8192 --mca btl_ring_channel_bytes 12288
 at once               | 2  | speculative ob1 | ring_frequent                                                                    | -x OVERLAP_TEST_FREQUENT=1 --mca btl_ring_slot_bytes 12288 --mca btl_ring_channel_bytes 16384 --mca btl_ring_costs 1,0,1000000000,0,0
 END
+if [ -f "$prefix/lib/openmpi/mca_osc_newrma.so" ]; then
+    matrix <<'END'
+osc/newrma            | 2  | speculative     | rma_data rma_ops rma_types rma_epochs rma_locks rma_windows rma_random rma_threads | --mca osc newrma
+osc/newrma            | 4  | speculative     | rma_data rma_epochs rma_locks rma_random                                         | --mca osc newrma
+END
+else
+    echo "SKIP ring: rma programs over osc/newrma: there is no mca_osc_newrma.so in $prefix/lib/openmpi"
+fi
 btl=ring
 matrix <<'END'
 to itself too         | 2  | speculative     | pt2pt                                                                            |
