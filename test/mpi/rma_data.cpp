@@ -137,7 +137,7 @@ void get_accumulate_bytes(Kind kind) {
     MPI_Get_accumulate(nullptr, 0, MPI_BYTE, last.data(), n, MPI_BYTE, right, at, n, MPI_BYTE,
                        MPI_NO_OP, window.win);
     MPI_Win_unlock(right, window.win);
-    CHECK(was == empty(bytes + margin));
+    CHECK((was == empty(bytes + margin)));
     CHECK(holds(last, bytes, 7));
     MPI_Barrier(MPI_COMM_WORLD);
     window.locally([&] { expect_window(window, margin, bytes, 7); });
@@ -151,7 +151,7 @@ void take_numbers(Kind kind) {
   Array<std::int64_t> window(2, 0, kind);
   const int target = size() - 1;
   const std::int64_t one = 1;
-  std::int64_t last = -1, swapped_sum = 0;
+  std::int64_t last = -1, swapped_sum = 0, numbers = 0, all_numbers = 0;
   MPI_Win_lock_all(0, window.win);
   for (int turn = 0; turn < turns; ++turn) {
     std::int64_t before = -1;
@@ -160,6 +160,7 @@ void take_numbers(Kind kind) {
     MPI_Win_flush(target, window.win);
     REQUIRE(before > last);
     last = before;
+    numbers += before;
     std::int64_t guess = swapped_sum, found = -1;
     for (;; guess = found) {
       const std::int64_t next = guess + 1;
@@ -172,10 +173,12 @@ void take_numbers(Kind kind) {
     swapped_sum = guess + 1;
   }
   MPI_Win_unlock_all(window.win);
-  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Allreduce(&numbers, &all_numbers, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  const std::int64_t count = static_cast<std::int64_t>(turns) * size();
+  CHECK(all_numbers == count * (count - 1) / 2);  // each was handed out once
   if (rank() != target) return;
-  CHECK(own(window, 0) == static_cast<std::int64_t>(turns) * size());
-  CHECK(own(window, 1) == static_cast<std::int64_t>(turns) * size());
+  CHECK(own(window, 0) == count);
+  CHECK(own(window, 1) == count);
 }
 
 }  // namespace
@@ -214,8 +217,8 @@ TEST_CASE("The target is the process itself") {
       MPI_Get_accumulate(in.data(), n, MPI_BYTE, was.data(), n, MPI_BYTE, rank(),
                          window.at(rank(), second), n, MPI_BYTE, MPI_BXOR, window.win);
       MPI_Win_unlock(rank(), window.win);
-      CHECK(in == out);
-      CHECK(was == out);
+      CHECK((in == out));
+      CHECK((was == out));
       window.locally([&] {
         CHECK(std::count(window.memory + second, window.memory + second + bytes, 0) == n);
       });
@@ -275,7 +278,7 @@ TEST_CASE("Displacement units: another one at every rank") {
       CHECK(first_wrong(window.memory + i * (8 / mine + 1) * mine, 5, seed_of(5, left)) == 5);
     MPI_Get(in.data(), 5, MPI_BYTE, right, 6 * (8 / step + 1), 5, MPI_BYTE, window.win);
     MPI_Win_fence(0, window.win);
-    CHECK(in == out);
+    CHECK((in == out));
   }
 }
 
@@ -371,7 +374,7 @@ TEST_CASE("Thousands of small puts and gets end with one flush") {
       MPI_Get(&in[k], 1, MPI_INT, right, window.index(right, k), 1, MPI_INT, window.win);
     }
     MPI_Win_flush_all(window.win);
-    CHECK(in == out);
+    CHECK((in == out));
     MPI_Win_unlock_all(window.win);
   }
 }

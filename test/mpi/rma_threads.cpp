@@ -104,6 +104,7 @@ TEST_CASE("Threads on one window under lock_all: puts, gets, flushes of their ow
 TEST_CASE("Threads on one window under lock_all: numbers are handed out once") {
   Array<Word> window(1, 0);
   std::atomic<int> wrong{0};
+  std::atomic<Word> numbers{0};
   MPI_Win_lock_all(0, window.win);
   in_threads([&](int) {
     const Word one = 1;
@@ -114,12 +115,16 @@ TEST_CASE("Threads on one window under lock_all: numbers are handed out once") {
       MPI_Win_flush(0, window.win);
       if (before <= last) ++wrong;
       last = before;
+      numbers += before;
     }
   });
   MPI_Win_unlock_all(window.win);
   CHECK(wrong == 0);
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (rank() == 0) CHECK(own(window) == static_cast<Word>(threads) * rounds() * size());
+  const Word mine = numbers, count = static_cast<Word>(threads) * rounds() * size();
+  Word all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  CHECK(all == count * (count - 1) / 2);
+  if (rank() == 0) CHECK(own(window) == count);
 }
 
 TEST_CASE("Threads that make and free windows on communicators of their own") {
