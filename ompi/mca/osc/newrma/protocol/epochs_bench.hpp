@@ -116,6 +116,7 @@ struct Bench : Host {
 inline const std::vector<Rank> only_0{0};
 inline const std::vector<Rank> only_1{1};
 inline const std::vector<Rank> only_2{2};
+inline const std::vector<Rank> only_3{3};
 inline const std::vector<Rank> both{1, 2};
 
 }  // namespace overlap::newrma

@@ -203,3 +203,20 @@ TEST_CASE("completes reach a target in program order", "[epochs][deferred]") {
   bench.done("a");
   CHECK(bench.said() == "complete>1, complete>1, first, second");
 }
+
+TEST_CASE("deferred epochs that overlap begin together", "[epochs][deferred]") {
+  Bench bench;
+  REQUIRE(bench.epochs.lock(X, 1, false, nullptr));
+  REQUIRE(bench.epochs.unlock(1, nullptr));
+  REQUIRE(bench.epochs.post(only_2));
+  REQUIRE(bench.epochs.start(only_3));
+  REQUIRE(bench.epochs.wait(&bench.event("waited")));
+  bench.hear(3, Notice::post);
+  REQUIRE(bench.epochs.complete(&bench.event("completed")));
+  bench.grant();
+  CHECK(bench.said() == "lock>1, unlock>1");
+  bench.unlocked();
+  CHECK(bench.said() == "post>2, complete>3, completed");
+  bench.hear(2, Notice::complete);
+  CHECK(bench.said() == "waited");
+}
