@@ -312,7 +312,6 @@ TEST_CASE("Operations that a datatype does not have") {
   expect(MPI_Accumulate(&out, 1, MPI_C_FLOAT_COMPLEX, to, 3, 1, MPI_C_FLOAT_COMPLEX, MPI_MAX,
                         window.win),
          op_error);
-  expect(MPI_Accumulate(&out, 1, MPI_BYTE, to, 3, 1, MPI_BYTE, MPI_SUM, window.win), op_error);
   expect(MPI_Accumulate(&out, 1, MPI_DOUBLE, to, 3, 1, MPI_DOUBLE, own_op, window.win), op_error);
   expect(MPI_Get_accumulate(&out, 1, MPI_DOUBLE, &in, 1, MPI_DOUBLE, to, 3, 1, MPI_DOUBLE, MPI_LXOR,
                             window.win),

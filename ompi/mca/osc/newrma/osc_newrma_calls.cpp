@@ -21,11 +21,31 @@ bool is_inside(const WindowMemory& memory, const OperationCall& call) noexcept {
          start + range.end <= static_cast<std::int64_t>(memory.bytes_of(call.target));
 }
 
+bool can_compute(const ompi_op_t& op, const ompi_datatype_t& element) noexcept {
+  const int index = ompi_op_ddt_map[element.id];
+  return index != -1 && op.o_func.intrinsic.fns[index] != nullptr;
+}
+
+/// What is wrong with the type and operation of an accumulate. @returns  an MPI error class
+int fault_of(const OperationCall& call) noexcept {
+  if (call.element == nullptr) return MPI_ERR_TYPE;
+  if (call.kind == Kind::compare_swap) {  // of integers, logical values and bytes
+    const bool fits =
+        call.element == call.target_data.type && (can_compute(ompi_mpi_op_bor.op, *call.element) ||
+                                                  can_compute(ompi_mpi_op_lor.op, *call.element));
+    return fits ? MPI_SUCCESS : MPI_ERR_TYPE;
+  }
+  if (!ompi_op_is_intrinsic(call.op)) return MPI_ERR_OP;
+  const bool moves = call.op == &ompi_mpi_op_replace.op || call.op == &ompi_mpi_op_no_op.op;
+  return moves || can_compute(*call.op, *call.element) ? MPI_SUCCESS : MPI_ERR_OP;
+}
+
 /// Carry out what a call asks for. @param displacement  in the target's units
 int operate(ompi_win_t* win, OperationCall& call, std::ptrdiff_t displacement,
             ompi_request_t** request) noexcept {
   return guarded([&]() -> int {
     Window& window = window_of(win);
+    if (!window.has_rank(call.target)) return MPI_ERR_RANK;
     const WindowMemory& memory = window.memory();
     const std::ptrdiff_t unit =
         memory.flavor() == Flavor::dynamic ? 1 : memory.displacement_unit_of(call.target);
@@ -33,10 +53,15 @@ int operate(ompi_win_t* win, OperationCall& call, std::ptrdiff_t displacement,
     if (!is_inside(memory, call)) return MPI_ERR_RMA_RANGE;
     if (call.accumulates()) {
       call.element = element_of(*call.target_data.type);
-      if (call.element == nullptr) return MPI_ERR_TYPE;
+      if (const int fault = fault_of(call); fault != MPI_SUCCESS) return fault;
     }
-    const LeavingEntry entry(process->interrupts);
-    return window.operate(call, request);
+    int rc = OMPI_SUCCESS;
+    {
+      const LeavingEntry entry(process->interrupts);
+      rc = window.operate(call, request);
+    }
+    progress_now_and_then();
+    return rc;
   });
 }
 
@@ -122,6 +147,7 @@ int get_accumulate(const void* origin, int origin_count, ompi_datatype_t* origin
 
 int fetch_and_op(const void* origin, void* result, ompi_datatype_t* type, int target,
                  std::ptrdiff_t displacement, ompi_op_t* op, ompi_win_t* win) noexcept {
+  if (!ompi_datatype_is_predefined(type)) return MPI_ERR_TYPE;
   return get_accumulate(origin, 1, type, result, 1, type, target, displacement, 1, type, op, win);
 }
 

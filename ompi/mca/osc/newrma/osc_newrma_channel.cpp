@@ -186,17 +186,17 @@ bool Channel::try_message(MessageHead& head, std::span<const Block> blocks,
   head.sequence = sent_;
   head.block_count = static_cast<std::uint32_t>(blocks.size());
   const std::uint64_t bytes = sizeof head + blocks.size_bytes() + payload_bytes;
+  // The first rail always: the others would only deliver out of order.
+  Rail& rail = const_cast<Rail&>(endpoint_->eager_rails().front());
+  std::array<std::byte, injected_max_bytes> small;
   const auto fill = [&](std::byte* out) {
     std::memcpy(out, &head, sizeof head);
     if (!blocks.empty()) std::memcpy(out + sizeof head, blocks.data(), blocks.size_bytes());
     write(std::span(out + sizeof head + blocks.size_bytes(), payload_bytes));
   };
-  // The first rail always: the others would only deliver out of order.
-  Rail& rail = const_cast<Rail&>(endpoint_->eager_rails().front());
   if (bytes <= injected_max_bytes) {
-    std::array<std::byte, injected_max_bytes> message;
-    fill(message.data());
-    if (try_inject({message.data(), bytes})) {
+    fill(small.data());
+    if (try_inject({small.data(), bytes})) {
       ++sent_;
       return true;
     }
@@ -204,7 +204,11 @@ bool Channel::try_message(MessageHead& head, std::span<const Block> blocks,
   mca_btl_base_descriptor_t* descriptor = nullptr;
   mca_bml_base_alloc(rail.bml_btl, &descriptor, MCA_BTL_NO_ORDER, bytes, message_flags);
   if (descriptor == nullptr) return false;
-  fill(static_cast<std::byte*>(descriptor->des_segments[0].seg_addr.pval));
+  auto* const out = static_cast<std::byte*>(descriptor->des_segments[0].seg_addr.pval);
+  if (bytes <= injected_max_bytes)
+    std::memcpy(out, small.data(), bytes);
+  else
+    fill(out);
   descriptor->des_segments[0].seg_len = bytes;
   descriptor->des_segment_count = 1;
   endpoint_->note_kept();  // before the call: the callback may run inside

@@ -111,19 +111,45 @@ opal_convertor_t& ByteStream::convertor(bool reading) {
   return *convertor_;
 }
 
+std::size_t ByteStream::pack(std::span<std::byte> out) {
+  iovec piece{out.data(), out.size()};
+  std::uint32_t pieces = 1;
+  std::size_t bytes = out.size();
+  opal_convertor_pack(&convertor(true), &piece, &pieces, &bytes);
+  return bytes;
+}
+
+std::size_t ByteStream::take_kept(std::span<std::byte> out) noexcept {
+  const std::size_t bytes = std::min(out.size(), kept_end_ - kept_begin_);
+  std::memcpy(out.data(), kept_.data() + kept_begin_, bytes);
+  kept_begin_ += bytes;
+  return bytes;
+}
+
+/// Go on elsewhere: a message has found no room after it was read.
+void ByteStream::skip_to(std::uint64_t position) {
+  std::size_t begin = 0;
+  opal_convertor_set_position(&convertor(true), &begin);
+  read_bytes_ = kept_begin_ = kept_end_ = 0;
+  std::array<std::byte, 4096> skipped;
+  while (read_bytes_ < position)
+    read(read_bytes_, std::span(skipped).first(std::min(skipped.size(), position - read_bytes_)));
+}
+
 void ByteStream::read(std::uint64_t position, std::span<std::byte> out) {
   if (out.empty()) return;
   if (start_ != nullptr) {
     std::memcpy(out.data(), start_ + position, out.size());
     return;
   }
-  opal_convertor_t& converts = convertor(true);
-  std::size_t from = position;
-  opal_convertor_set_position(&converts, &from);
-  iovec piece{out.data(), out.size()};
-  std::uint32_t pieces = 1;
-  std::size_t bytes = out.size();
-  opal_convertor_pack(&converts, &piece, &pieces, &bytes);
+  if (position != read_bytes_) skip_to(position);
+  read_bytes_ += out.size();
+  out = out.subspan(take_kept(out));
+  if (!out.empty()) out = out.subspan(pack(out));
+  if (out.empty()) return;
+  kept_begin_ = 0;
+  kept_end_ = pack(kept_);
+  static_cast<void>(take_kept(out));
 }
 
 void ByteStream::write(std::uint64_t position, std::span<const std::byte> in) {

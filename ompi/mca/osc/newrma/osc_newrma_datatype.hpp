@@ -60,7 +60,10 @@ struct Range {
 [[nodiscard]] ompi_datatype_t* type_of_number(std::uint16_t number) noexcept;
 [[nodiscard]] ompi_op_t* op_of_number(std::uint16_t number) noexcept;
 
-/// A user's buffer as a stream of bytes, read or written at any position.
+/// A user's buffer as a stream of bytes, read or written from its begin on.
+///
+/// Open MPI packs whole members only (all of a double, or nothing), and messages end anywhere: what
+/// is left of a member is kept for the next read.
 ///
 /// @thread  progress lock held
 class ByteStream {
@@ -71,17 +74,26 @@ class ByteStream {
   ~ByteStream();
 
   void open(void* buffer, const TypedCount& data);
-  /// Copy bytes out of the buffer from a position on, and into it.
+  /// Copy bytes out of the buffer, and into it. Cheap where the last call has ended.
   void read(std::uint64_t position, std::span<std::byte> out);
   void write(std::uint64_t position, std::span<const std::byte> in);
 
  private:
+  static constexpr std::size_t member_max_bytes = 64;  // long double _Complex has 32
+
   [[nodiscard]] opal_convertor_t& convertor(bool reading);
+  void skip_to(std::uint64_t position);
+  [[nodiscard]] std::size_t take_kept(std::span<std::byte> out) noexcept;
+  [[nodiscard]] std::size_t pack(std::span<std::byte> out);
 
   std::byte* start_ = nullptr;  ///< of data in one piece
   void* buffer_ = nullptr;
   TypedCount data_;
   std::unique_ptr<opal_convertor_t> convertor_;
+  std::uint64_t read_bytes_ = 0;  ///< where the next read goes on
+  std::array<std::byte, member_max_bytes> kept_;
+  std::size_t kept_begin_ = 0;
+  std::size_t kept_end_ = 0;
 };
 
 }  // namespace overlap::newrma

@@ -8,10 +8,12 @@ namespace overlap::newrma {
 namespace {
 
 /// Ask the epoch machine for something, and wait until its event has happened.
-/// @param ask  (Epochs&, Event&) -> bool: is it allowed here?
+/// @param ask     (Epochs&, Event&) -> bool: is it allowed here?
+/// @param target  of a call that names one
 template <class Ask>
-int ask_and_wait(ompi_win_t* win, Ask&& ask) noexcept {
+int ask_and_wait(ompi_win_t* win, Ask&& ask, Rank target = 0) noexcept {
   return guarded([&]() -> int {
+    if (!window_of(win).has_rank(target)) return MPI_ERR_RANK;
     WaitedEvent event;
     bool waits = false;
     {
@@ -20,15 +22,19 @@ int ask_and_wait(ompi_win_t* win, Ask&& ask) noexcept {
       waits = event.pending != 0;
       set_polling();
     }
-    if (waits) wait_for(event);
+    if (waits)
+      wait_for(event);
+    else
+      progress_now_and_then();
     return OMPI_SUCCESS;
   });
 }
 
 /// The same with a request for the event.
 template <class Ask>
-int ask_for_request(ompi_win_t* win, ompi_request_t** handle, Ask&& ask) noexcept {
+int ask_for_request(ompi_win_t* win, ompi_request_t** handle, Ask&& ask, Rank target = 0) noexcept {
   return guarded([&]() -> int {
+    if (!window_of(win).has_rank(target)) return MPI_ERR_RANK;
     const LeavingEntry entry(process->interrupts);
     WindowRequest& request = WindowRequest::make(*win);
     ++request.event.pending;  // not before the request is known to its caller
@@ -82,7 +88,7 @@ auto post_of(const Window& window, ompi_group_t* group) {
 
 auto lock_of(const Window& window, int lock_type, int target, int assertion) {
   // Its memory may be used without a call once the lock is there.
-  const bool waits = window.memory().data_of(target) != nullptr;
+  const bool waits = window.has_rank(target) && window.memory().data_of(target) != nullptr;
   return [=, type = type_of_lock(lock_type)](Epochs& epochs, Event& granted) {
     return epochs.lock(type, target, has(assertion, MPI_MODE_NOCHECK), waits ? &granted : nullptr);
   };
@@ -141,10 +147,10 @@ void fill_epochs(ompi_osc_base_module_t& table) noexcept {
   table.osc_wait = [](ompi_win_t* win) -> int { return ask_and_wait(win, wait_exposure); };
   table.osc_test = test_exposure;
   table.osc_lock = [](int type, int target, int assertion, ompi_win_t* win) -> int {
-    return ask_and_wait(win, lock_of(window_of(win), type, target, assertion));
+    return ask_and_wait(win, lock_of(window_of(win), type, target, assertion), target);
   };
   table.osc_unlock = [](int target, ompi_win_t* win) -> int {
-    return ask_and_wait(win, unlock_of(target));
+    return ask_and_wait(win, unlock_of(target), target);
   };
   table.osc_lock_all = [](int assertion, ompi_win_t* win) -> int {
     return ask_and_wait(win, lock_all_of(window_of(win), assertion));
@@ -152,13 +158,13 @@ void fill_epochs(ompi_osc_base_module_t& table) noexcept {
   table.osc_unlock_all = [](ompi_win_t* win) -> int { return ask_and_wait(win, unlock_every); };
   table.osc_sync = synchronize_memory;
   table.osc_flush = [](int target, ompi_win_t* win) -> int {
-    return ask_and_wait(win, flush_of(target, false));
+    return ask_and_wait(win, flush_of(target, false), target);
   };
   table.osc_flush_all = [](ompi_win_t* win) -> int {
     return ask_and_wait(win, flush_all_of(false));
   };
   table.osc_flush_local = [](int target, ompi_win_t* win) -> int {
-    return ask_and_wait(win, flush_of(target, true));
+    return ask_and_wait(win, flush_of(target, true), target);
   };
   table.osc_flush_local_all = [](ompi_win_t* win) -> int {
     return ask_and_wait(win, flush_all_of(true));
@@ -185,10 +191,11 @@ constinit const overlap_nonblocking_calls nonblocking_table = {
     },
     .ilock = [](int type, int target, int assertion, ompi_win_t* win,
                 ompi_request_t** request) -> int {
-      return ask_for_request(win, request, lock_of(window_of(win), type, target, assertion));
+      return ask_for_request(win, request, lock_of(window_of(win), type, target, assertion),
+                             target);
     },
     .iunlock = [](int target, ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, unlock_of(target));
+      return ask_for_request(win, request, unlock_of(target), target);
     },
     .ilock_all = [](int assertion, ompi_win_t* win, ompi_request_t** request) -> int {
       return ask_for_request(win, request, lock_all_of(window_of(win), assertion));
@@ -197,10 +204,10 @@ constinit const overlap_nonblocking_calls nonblocking_table = {
       return ask_for_request(win, request, unlock_every);
     },
     .iflush = [](int target, ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, flush_of(target, false));
+      return ask_for_request(win, request, flush_of(target, false), target);
     },
     .iflush_local = [](int target, ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, flush_of(target, true));
+      return ask_for_request(win, request, flush_of(target, true), target);
     },
     .iflush_all = [](ompi_win_t* win, ompi_request_t** request) -> int {
       return ask_for_request(win, request, flush_all_of(false));

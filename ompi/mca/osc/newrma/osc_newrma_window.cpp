@@ -117,6 +117,8 @@ int Window::carry_out(const OperationCall& call) noexcept {
 }
 
 int Window::operate(const OperationCall& call, ompi_request_t** request) {
+  // MPI has requests of operations in passive target epochs only.
+  if (request != nullptr && !epochs_.in_passive_epoch()) return MPI_ERR_RMA_SYNC;
   Access* const access = epochs_.access_to(call.target);
   if (access == nullptr) return MPI_ERR_RMA_SYNC;
   if (is_direct(call.target) && Epochs::is_open(*access)) {
@@ -162,6 +164,12 @@ int poll_windows() noexcept {
 void set_polling() noexcept {
   process->driver.set_pollable({poll_windows, poll_windows},
                                std::ranges::any_of(windows.all(), &Window::needs_poll));
+}
+
+void progress_now_and_then() noexcept {
+  constexpr unsigned calls_per_turn = 16;
+  thread_local unsigned calls = 0;
+  if (++calls % calls_per_turn == 0) opal_progress();
 }
 
 void wait_for(const WaitedEvent& event) {

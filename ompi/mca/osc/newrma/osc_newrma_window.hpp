@@ -60,6 +60,7 @@ class Window final : private Host {
   [[nodiscard]] ompi_communicator_t& comm() const noexcept { return comm_; }
   [[nodiscard]] Rank self() const noexcept { return comm_.c_my_rank; }
   [[nodiscard]] Rank count() const noexcept { return ompi_comm_size(&comm_); }
+  [[nodiscard]] bool has_rank(Rank rank) const noexcept { return rank >= 0 && rank < count(); }
   [[nodiscard]] WindowMemory& memory() const noexcept { return *memory_; }
   [[nodiscard]] Epochs& epochs() noexcept { return epochs_; }
   [[nodiscard]] std::uint32_t incarnation() const noexcept { return incarnation_; }
@@ -159,6 +160,9 @@ void set_polling() noexcept;
 [[nodiscard]] int register_receiver_once();
 /// Wait for an event. @thread  progress lock NOT held
 void wait_for(const WaitedEvent& event);
+/// A call ends that has waited for nobody: programs wait in loops of such calls for what others do.
+/// @thread  progress lock NOT held
+void progress_now_and_then() noexcept;
 
 /// The tables of functions.
 [[nodiscard]] ompi_osc_base_module_t module_table() noexcept;
