@@ -166,6 +166,7 @@ int WindowMemory::attach(void* base, std::uint64_t bytes) {
     if (added.begin < each.end && each.begin < added.end) return MPI_ERR_RMA_ATTACH;
   }
   attached_.push_back(added);
+  std::ranges::sort(attached_, {}, &Attached::begin);
   return OMPI_SUCCESS;
 }
 
@@ -180,10 +181,15 @@ std::byte* WindowMemory::find(std::uint64_t address, std::uint64_t bytes) const 
   if (call_.flavor != Flavor::dynamic) {
     return address <= call_.bytes && bytes <= call_.bytes - address ? own_ + address : nullptr;
   }
-  const bool inside = std::ranges::any_of(attached_, [&](const Attached& each) {
-    return address >= each.begin && address <= each.end && bytes <= each.end - address;
-  });
-  return inside ? reinterpret_cast<std::byte*>(address) : nullptr;
+  // An access may go over several attached pieces without a gap between them.
+  std::uint64_t covered = address;
+  bool inside = false;
+  for (const Attached& each : attached_) {
+    if (each.begin > covered || covered > each.end) continue;
+    inside = true;
+    covered = each.end;
+  }
+  return inside && bytes <= covered - address ? reinterpret_cast<std::byte*>(address) : nullptr;
 }
 
 }  // namespace overlap::newrma

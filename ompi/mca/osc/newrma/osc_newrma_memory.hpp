@@ -121,7 +121,7 @@ class WindowMemory {
   std::vector<Rank> mapped_;
   void* segment_ = nullptr;
   std::uint64_t segment_bytes_ = 0;
-  std::vector<Attached> attached_;
+  std::vector<Attached> attached_;  ///< by address, without overlaps
 };
 
 }  // namespace overlap::newrma

@@ -167,7 +167,7 @@ void set_polling() noexcept {
 }
 
 void progress_now_and_then() noexcept {
-  constexpr unsigned calls_per_turn = 16;
+  constexpr unsigned calls_per_turn = 64;
   thread_local unsigned calls = 0;
   if (++calls % calls_per_turn == 0) opal_progress();
 }

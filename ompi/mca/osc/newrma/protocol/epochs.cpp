@@ -42,6 +42,7 @@ Epochs::~Epochs() = default;
 // Opening and closing.
 
 Epoch& Epochs::open(EpochKind kind) {
+  last_access_ = nullptr;
   auto made = std::make_unique<Epoch>();
   made->kind = kind;
   made->opened_at = ++calls_;
@@ -51,6 +52,7 @@ Epoch& Epochs::open(EpochKind kind) {
 }
 
 void Epochs::close(Epoch*& epoch, Event* ended) {
+  last_access_ = nullptr;
   if (ended != nullptr) ++ended->pending;
   epoch->on_end = ended;
   epoch->closed = true;
@@ -63,6 +65,7 @@ void Epochs::close(Epoch*& epoch, Event* ended) {
 /// A fence begins an epoch only if operations follow: another kind of epoch may follow instead.
 void Epochs::drop_idle_fence() {
   if (fence_ == nullptr) return;
+  last_access_ = nullptr;
   std::erase_if(epochs_, [this](const auto& each) { return each.get() == fence_; });
   fence_ = nullptr;
 }
@@ -162,6 +165,12 @@ bool Epochs::unlock_all(Event* ended) {
   return true;
 }
 
+/// Is there anything that it would wait for?
+bool Epochs::needs_flush(const Access& access, bool local) noexcept {
+  const bool written = access.written_age <= access.seen_age;
+  return !is_open(access) || access.first != nullptr || !(local || written);
+}
+
 void Epochs::flush_access(Access& access, bool local, Event& done) {
   ++done.pending;
   access.flushes.push_back({&done, age_, local});
@@ -172,6 +181,11 @@ bool Epochs::flush(Rank target, bool local, Event& done) {
   if (!in_passive_epoch()) return false;
   Access* access = access_to(target);
   if (access == nullptr) return false;
+  if (!needs_flush(*access, local)) {
+    ++done.pending;
+    happen(&done);
+    return true;
+  }
   flush_access(*access, local, done);
   run();
   return true;
@@ -191,7 +205,7 @@ bool Epochs::flush_all(bool local, Event& done) {
 
 // Operations.
 
-Access* Epochs::access_to(Rank target) {
+Access* Epochs::find_access(Rank target) {
   Epoch* epoch = lock_all_;
   if (const auto found = locks_.find(target); found != locks_.end()) {
     epoch = found->second;

@@ -178,7 +178,10 @@ class Epochs {
   [[nodiscard]] bool flush_all(bool local, Event& done);
 
   /// Accesses of the open epoch to that rank. @returns  nullptr: there is none
-  [[nodiscard]] Access* access_to(Rank target);
+  [[nodiscard]] Access* access_to(Rank target) {
+    if (last_access_ != nullptr && last_access_->target == target) return last_access_;
+    return last_access_ = find_access(target);
+  }
   /// Would an operation start at once?
   [[nodiscard]] static bool is_open(const Access& access) noexcept {
     return access.state == Access::State::open;
@@ -224,6 +227,7 @@ class Epochs {
   [[nodiscard]] Epoch& open(EpochKind kind);
   void close(Epoch*& epoch, Event* ended);
   void drop_idle_fence();
+  [[nodiscard]] Access* find_access(Rank target);
   [[nodiscard]] Access& make_access(Epoch& epoch, Rank target);
   [[nodiscard]] bool has_access_epoch() const noexcept {
     return access_ != nullptr || in_passive_epoch();
@@ -231,6 +235,7 @@ class Epochs {
   [[nodiscard]] bool fence_in_use() const noexcept {
     return fence_ != nullptr && !fence_->accesses.empty();
   }
+  [[nodiscard]] static bool needs_flush(const Access& access, bool local) noexcept;
   void flush_access(Access& access, bool local, Event& done);
 
   void run();
@@ -275,6 +280,7 @@ class Epochs {
   std::vector<std::uint32_t> fence_arrivals_;  ///< [round]
   std::uint32_t fences_ended_ = 0;
   std::uint32_t next_id_ = 0;
+  Access* last_access_ = nullptr;   ///< found by access_to(), since an epoch has opened or closed
   std::uint64_t age_ = 0;           ///< operations so far
   std::uint64_t calls_ = 0;         ///< that open or close
   std::deque<Access*> to_look_at_;  ///< oldest first: epochs ask in program order
