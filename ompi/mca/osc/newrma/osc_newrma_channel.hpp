@@ -40,6 +40,8 @@ class Channel final : public Work {
   /// An answer that is read from this rank's memory.
   void send_memory(std::uint32_t id, std::uint64_t offset_bytes, std::vector<Block> blocks);
 
+  /// The way to that rank; an MPI thread makes it if there is none. @returns  nullptr: it must
+  [[nodiscard]] Endpoint* endpoint() { return connect() ? endpoint_ : nullptr; }
   /// Has everything gone to the BTL?
   [[nodiscard]] bool empty() const noexcept { return items_.empty(); }
   /// Offer what waits; an MPI thread makes the endpoint if there is none.

@@ -84,11 +84,20 @@ int WindowMemory::make(ompi_communicator_t& comm, const WindowCall& call) {
   if (!made && call_.flavor != Flavor::shared) made = keep_to_itself();
   int all_made = 0;
   if (rc = agree(comm, made ? 1 : 0, all_made); rc != OMPI_SUCCESS) return rc;
-  return all_made == 1 ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;
+  return all_made == 1 ? exchange_addresses(comm) : OMPI_ERR_OUT_OF_RESOURCE;
+}
+
+int WindowMemory::exchange_addresses(ompi_communicator_t& comm) {
+  const auto own = reinterpret_cast<std::uint64_t>(own_);
+  std::vector<std::uint64_t> all(ranks_.size());
+  if (const int rc = gather_all(comm, &own, all.data(), sizeof own); rc != OMPI_SUCCESS) return rc;
+  for (std::size_t i = 0; i < all.size(); ++i) ranks_[i].address = all[i];
+  return OMPI_SUCCESS;
 }
 
 int WindowMemory::exchange_facts(ompi_communicator_t& comm, Rank node_first) {
-  const RankFacts own{call_.bytes, call_.displacement_unit, node_first, -1};
+  const RankFacts own{
+      .bytes = call_.bytes, .displacement_unit = call_.displacement_unit, .node_first = node_first};
   ranks_.resize(static_cast<std::size_t>(ompi_comm_size(&comm)));
   return gather_all(comm, &own, ranks_.data(), sizeof own);
 }

@@ -72,6 +72,9 @@ class WindowMemory {
   [[nodiscard]] std::uint64_t bytes_of(Rank rank) const noexcept {
     return ranks_[static_cast<std::size_t>(rank)].bytes;
   }
+  [[nodiscard]] std::uint64_t address_of(Rank rank) const noexcept {
+    return ranks_[static_cast<std::size_t>(rank)].address;
+  }
   [[nodiscard]] int displacement_unit_of(Rank rank) const noexcept {
     return ranks_[static_cast<std::size_t>(rank)].displacement_unit;
   }
@@ -101,6 +104,7 @@ class WindowMemory {
     std::int32_t displacement_unit = 1;
     Rank node_first = 0;             ///< the first rank of its node
     std::int32_t mapped_index = -1;  ///< among the ranks of this node
+    std::uint64_t address = 0;       ///< of its memory, at itself
   };
   struct Attached {
     std::uint64_t begin;
@@ -108,6 +112,7 @@ class WindowMemory {
   };
 
   [[nodiscard]] int exchange_facts(ompi_communicator_t& comm, Rank node_first);
+  [[nodiscard]] int exchange_addresses(ompi_communicator_t& comm);
   [[nodiscard]] bool share(ompi_communicator_t& node, const std::vector<Rank>& locals);
   [[nodiscard]] bool keep_to_itself();
   void place(const std::vector<Rank>& locals);

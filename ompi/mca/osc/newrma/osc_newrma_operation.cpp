@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "osc_newrma_operation.hpp"
 
+#include "osc_newrma_transfer.hpp"
+
 namespace overlap::newrma {
 namespace {
 

@@ -49,6 +49,8 @@ void apply_elements(ompi_op_t& op, ompi_datatype_t& element, std::byte* memory,
 void copy_elements(ompi_datatype_t& element, std::byte* to, const std::byte* from,
                    std::uint64_t bytes) noexcept;
 
+class OperationTransfer;
+
 /// An operation that is not done when its call returns.
 ///
 /// @thread  progress lock held
@@ -84,7 +86,8 @@ class RmaOperation : public Operation {
   /// It is done: results in their places.
   void finish();
 
-  std::uint32_t id = 0;  ///< its answers name it
+  std::uint32_t id = 0;                         ///< its answers name it
+  std::unique_ptr<OperationTransfer> transfer;  ///< of one that a BTL carries out
 
  private:
   void gather_gapped_origin();

@@ -93,6 +93,17 @@ void Window::start(Operation& base) {
     delete &operation;
     return;
   }
+  if (operation.transfer != nullptr) {
+    ++counters.transferred_operations;
+    counters.transferred_bytes += call.bytes();
+    operation.transfer->go(*channel(call.target).endpoint(), memory_->address_of(call.target));
+    return;
+  }
+  send_operation(operation);
+}
+
+void Window::send_operation(RmaOperation& operation) {
+  const OperationCall& call = operation.call();
   ++counters.sent_operations;
   counters.sent_bytes += call.bytes();
   operation.prepare_messages();
@@ -101,6 +112,15 @@ void Window::start(Operation& base) {
     answered_.emplace(operation.id, &operation);
   }
   channel(call.target).send_operation(operation);
+}
+
+void Window::transfer_ended(RmaOperation& operation, bool ok) {
+  if (ok) {
+    end_operation(operation);
+    return;
+  }
+  if (operation.call().writes()) Epochs::set_written(operation);
+  send_operation(operation);
 }
 
 // Operations.
@@ -128,7 +148,15 @@ int Window::operate(const OperationCall& call, ompi_request_t** request) {
   if (!Epochs::is_open(*access)) ++counters.queued_operations;
   WindowRequest* const made = request != nullptr ? &WindowRequest::make(win_) : nullptr;
   if (request != nullptr) *request = &made->ompi;
-  epochs_.add(*new RmaOperation(call, made), *access);
+  auto* const operation = new RmaOperation(call, made);
+  if (Endpoint* endpoint = is_direct(call.target) ? nullptr : channel(call.target).endpoint();
+      endpoint != nullptr && memory_->flavor() != Flavor::dynamic &&
+      can_transfer(*endpoint, call)) {
+    operation->transfer = std::make_unique<OperationTransfer>(*this, *operation);
+    // What this process has copied itself the target need not be asked for.
+    operation->writes = operation->writes && !endpoint->copies_itself();
+  }
+  epochs_.add(*operation, *access);
   set_polling();
   return OMPI_SUCCESS;
 }
@@ -139,7 +167,8 @@ void Window::operation_sent(RmaOperation& operation) {
 
 void Window::end_operation(RmaOperation& operation) {
   operation.finish();
-  if (operation.call().result != nullptr) answered_.erase(operation.id);
+  const auto found = answered_.find(operation.id);
+  if (found != answered_.end() && found->second == &operation) answered_.erase(found);
   if (operation.request() != nullptr) operation.request()->end();
   epochs_.operation_done(operation);
   delete &operation;

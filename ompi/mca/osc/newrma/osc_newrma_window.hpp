@@ -17,6 +17,7 @@
 #include "osc_newrma_memory.hpp"
 #include "osc_newrma_operation.hpp"
 #include "osc_newrma_request.hpp"
+#include "osc_newrma_transfer.hpp"
 #include "nonblocking.h"
 #include "protocol/epochs.hpp"
 
@@ -33,6 +34,8 @@ struct Counters {
   std::uint64_t direct_bytes = 0;
   std::uint64_t sent_operations = 0;
   std::uint64_t sent_bytes = 0;
+  std::uint64_t transferred_operations = 0;
+  std::uint64_t transferred_bytes = 0;
   std::uint64_t queued_operations = 0;
   std::uint64_t thread_started = 0;
   std::uint64_t flushes_sent = 0;
@@ -80,6 +83,8 @@ class Window final : private Host {
   [[nodiscard]] const std::byte* memory_at(const Block& block) const noexcept {
     return memory_->find(block.address, block.bytes);
   }
+  /// The BTL has carried an operation out. @param ok  false: it must go as messages
+  void transfer_ended(RmaOperation& operation, bool ok);
   /// A channel needs an endpoint, which the interrupt thread must not make.
   void leave_to_mpi_thread() noexcept;
 
@@ -105,6 +110,7 @@ class Window final : private Host {
   }
   [[nodiscard]] int carry_out(const OperationCall& call) noexcept;
   void end_operation(RmaOperation& operation);
+  void send_operation(RmaOperation& operation);
   void handle(std::span<const std::byte> message);
   void handle_request(const MessageHead& head, std::span<const Block> blocks,
                       std::span<const std::byte> payload);

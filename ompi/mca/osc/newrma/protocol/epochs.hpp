@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -188,6 +189,10 @@ class Epochs {
   }
   /// Record it; started as soon as the target is ready, possibly before this returns.
   void add(Operation& operation, Access& access);
+  /// A started operation that does not say so writes nevertheless: it goes another way.
+  static void set_written(const Operation& operation) noexcept {
+    operation.access->written_age = std::max(operation.access->written_age, operation.age);
+  }
   /// Its buffers are free, its results there, and its messages before all later ones.
   void operation_done(Operation& operation);
   void on_notice(Rank from, const NoticeMessage& notice);
