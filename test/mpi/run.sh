@@ -125,6 +125,7 @@ else
     matrix <<'END'
 osc/newrma           | 2 4   | - tcp,self vader,self   | $rma rma_threads rma_errors                      | 2 | --mca osc newrma
 osc/newrma           | 3 8   | vader,self              | rma_epochs rma_locks rma_random                  | 2 | --mca osc newrma
+osc/newrma, progress | 2     | tcp,self vader,self     | rma_progress rma_epochs rma_locks rma_random rma_threads | 2 | --mca osc newrma --mca common_overlap_progress on
 END
 fi
 # On another PML the names mean nothing.

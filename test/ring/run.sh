@@ -82,6 +82,7 @@ if [ -f "$prefix/lib/openmpi/mca_osc_newrma.so" ]; then
     matrix <<'END'
 osc/newrma            | 2  | speculative     | rma_data rma_ops rma_types rma_epochs rma_locks rma_windows rma_random rma_threads | --mca osc newrma
 osc/newrma            | 4  | speculative     | rma_data rma_epochs rma_locks rma_random                                         | --mca osc newrma
+osc/newrma, progress  | 2  | speculative     | rma_progress rma_epochs rma_locks                                                | --mca osc newrma --mca common_overlap_progress on
 END
 else
     echo "SKIP ring: rma programs over osc/newrma: there is no mca_osc_newrma.so in $prefix/lib/openmpi"

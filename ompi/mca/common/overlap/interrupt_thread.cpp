@@ -106,7 +106,7 @@ bool InterruptThread::serve_network(const BtlCapability& capability) noexcept {
 }
 
 std::uint64_t InterruptThread::least_copy_bytes() const noexcept {
-  return common::progress_is_on() && state_ <= State::running && !has_windows()
+  return common::progress_is_on() && state_ <= State::running && !has_foreign_windows()
              ? common::tunables.copy_min
              : Endpoints::no_copy;
 }

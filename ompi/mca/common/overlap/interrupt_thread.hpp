@@ -104,7 +104,7 @@ class InterruptThread {
   [[nodiscard]] std::uint64_t least_copy_bytes() const noexcept;
   [[nodiscard]] bool serves_btls() const noexcept { return serves_node_ || network_ != nullptr; }
   /// May it poll BTLs now?
-  [[nodiscard]] bool polls() const noexcept { return serves_btls() && !has_windows(); }
+  [[nodiscard]] bool polls() const noexcept { return serves_btls() && !has_foreign_windows(); }
   /// Is there a copy, or what waits for room, that it could see to?
   [[nodiscard]] bool has_work() const noexcept {
     return serves_node_ && polls() && endpoints_.has_local_work();

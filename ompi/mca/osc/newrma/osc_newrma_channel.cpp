@@ -105,6 +105,7 @@ bool Channel::try_again() { return !endpoint_->is_full() && send_waiting(); }
 /// @returns  false: there is no room for the next one
 bool Channel::send_waiting() {
   sending_ = true;
+  const std::uint32_t sent_before = sent_;
   bool room = true;
   while (room && !items_.empty()) {
     const Sent sent = send_next(*items_.front());
@@ -116,6 +117,7 @@ bool Channel::send_waiting() {
     }
   }
   sending_ = false;
+  if (sent_ != sent_before) endpoint_->announce(window_.envelope(window_.self()));
   return items_.empty();
 }
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "osc_newrma_transfer.hpp"
 
+#include "ompi/mca/common/overlap/process.hpp"
+
 #include "osc_newrma_window.hpp"
 
 namespace overlap::newrma {
@@ -48,6 +50,9 @@ void OperationTransfer::go(Endpoint& endpoint, std::uint64_t memory) {
          .came_over = nullptr,
          .bytes = call.bytes()});
 }
+
+/// An interrupt thread that posts piece by piece looks again at once.
+void OperationTransfer::moved(std::uint64_t) { process->driver.note_event(); }
 
 void OperationTransfer::ended(bool ok) { window_.transfer_ended(operation_, ok); }
 

@@ -31,7 +31,7 @@ class OperationTransfer final : public Transfer {
  private:
   [[nodiscard]] std::span<const std::byte> end_message(mca_btl_base_tag_t&) override { return {}; }
   void posted(bool) override {}
-  void moved(std::uint64_t) override {}
+  void moved(std::uint64_t) override;
   void ended(bool ok) override;
   void refused_for_good(const Rail&) override {}
 

@@ -20,9 +20,15 @@ Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<Windo
       epochs_(*this, comm.c_my_rank, ompi_comm_size(&comm), reorder),
       channels_(static_cast<std::size_t>(ompi_comm_size(&comm))) {
   windows.add(*this);
+  demand_.add(process->interrupts, envelope(node::any));
+  ++own_windows;
 }
 
-Window::~Window() { windows.remove(*this); }
+Window::~Window() {
+  --own_windows;
+  demand_.drop(process->interrupts);
+  windows.remove(*this);
+}
 
 Window* Windows::find(const MessageHead& head) const noexcept {
   const auto found = std::ranges::find_if(all_, [&head](const Window* each) {

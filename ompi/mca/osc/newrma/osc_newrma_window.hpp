@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ompi/mca/common/overlap/entry.hpp"
+#include "ompi/mca/common/overlap/interrupt_thread.hpp"
 #include "opal/mca/common/overlap/counters.hpp"
 #include "opal/mca/common/overlap/tunables.hpp"
 
@@ -73,6 +74,11 @@ class Window final : private Host {
   /// @returns  OMPI_SUCCESS, or an MPI error class: no epoch
   [[nodiscard]] int operate(const OperationCall& call, ompi_request_t** request);
 
+  /// What wakes a process that sleeps, for a message of this window (P4.8).
+  [[nodiscard]] node::Envelope envelope(Rank source) const noexcept {
+    return {.kind = node::WaitKind::epoch, .context = comm_index(&comm_), .source = source};
+  }
+
   // For channels.
   [[nodiscard]] MessageHead message_head() const noexcept;
   [[nodiscard]] ompi_proc_t& process_of(Rank rank) const noexcept {
@@ -131,6 +137,7 @@ class Window final : private Host {
   std::unordered_map<std::uint32_t, RmaOperation*> answered_;  ///< by id: their results come
   std::uint32_t next_id_ = 0;
   bool channels_left_ = false;
+  Demand demand_;  ///< others may access this rank's memory at any time (P5.6)
 };
 
 /// What MPI calls through win->w_osc_module.

@@ -1,0 +1,131 @@
+// P5.6: operations go on while their processes compute; nobody calls MPI in between.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rma.hpp"
+#include "scene.hpp"
+
+using namespace overlap::test;
+
+namespace {
+
+constexpr std::size_t sizes[] = {8, 5000, 200000};
+constexpr int origin = 0, target = 1;
+
+/// Look at memory until a message is there, byte by byte, without any call of MPI.
+/// @returns  false when it was not within 30 seconds
+bool watch(const unsigned char* memory, std::size_t bytes, std::uint64_t seed) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const Bytes expected = pattern(bytes, seed);
+  do {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // somebody else writes it
+    if (std::memcmp(memory, expected.data(), bytes) == 0) return true;
+    std::this_thread::sleep_for(microseconds(200));
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+MPI_Group partner_group() {
+  MPI_Group world = MPI_GROUP_NULL, other = MPI_GROUP_NULL;
+  const int rank_there = 1 - rank();
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_incl(world, 1, &rank_there, &other);
+  MPI_Group_free(&world);
+  return other;
+}
+
+void put(const Bytes& data, Window& window) {
+  const int bytes = static_cast<int>(data.size());
+  MPI_Put(data.data(), bytes, MPI_BYTE, target, window.at(target, 0), bytes, MPI_BYTE, window.win);
+}
+
+/// Both have talked to each other: the first connection is made in MPI calls.
+void meet(Window& window) {
+  MPI_Win_fence(0, window.win);
+  put(Bytes(8), window);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, window.win);
+}
+
+}  // namespace
+
+TEST_CASE("P5.6: a put and its flush need no call of a target that computes") {
+  if (size() != 2 || !interrupts()) return;
+  Window window(sizes[2]);
+  meet(window);
+  Steps steps;
+  int step = 0;
+  for (const std::size_t bytes : sizes) {
+    CAPTURE(bytes);
+    const Bytes data = pattern(bytes, bytes + 1);
+    if (rank() == origin) {
+      MPI_Win_lock(MPI_LOCK_SHARED, target, 0, window.win);
+      steps.wait_for(step + 1);
+      put(data, window);
+      MPI_Win_flush(target, window.win);
+      steps.reach(step + 2);
+      steps.wait_for(step + 3);
+      MPI_Win_unlock(target, window.win);
+    } else {
+      MPI_Barrier(MPI_COMM_SELF);
+      steps.reach(step + 1);
+      steps.wait_for(step + 2);
+      CHECK(watch(window.memory, bytes, bytes + 1));
+      steps.reach(step + 3);
+    }
+    step += 3;
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+TEST_CASE("P5.6: a put that waits for its target goes out while the origin computes") {
+  if (size() != 2 || !interrupts()) return;
+  Window window(sizes[2]);
+  meet(window);
+  Steps steps;
+  int step = 0;
+  MPI_Group other = partner_group();
+  for (const std::size_t bytes : sizes) {
+    CAPTURE(bytes);
+    const Bytes data = pattern(bytes, bytes + 2);
+    if (rank() == origin) {
+      MPI_Win_start(other, 0, window.win);
+      put(data, window);
+      steps.reach(step + 1);
+      steps.wait_for(step + 2);  // without MPI until it has arrived
+      MPI_Win_complete(window.win);
+    } else {
+      steps.wait_for(step + 1);
+      MPI_Win_post(other, 0, window.win);
+      CHECK(watch(window.memory, bytes, bytes + 2));
+      steps.reach(step + 2);
+      MPI_Win_wait(window.win);
+    }
+    step += 2;
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_Group_free(&other);
+}
+
+TEST_CASE("P5.6: a put in a fence epoch goes out when the target comes to the fence") {
+  if (size() != 2 || !interrupts()) return;
+  Window window(sizes[2]);
+  meet(window);
+  Steps steps;
+  int step = 0;
+  for (const std::size_t bytes : sizes) {
+    CAPTURE(bytes);
+    const Bytes data = pattern(bytes, bytes + 3);
+    if (rank() == origin) {
+      MPI_Win_fence(MPI_MODE_NOPRECEDE, window.win);
+      put(data, window);
+      steps.reach(step + 1);
+      steps.wait_for(step + 2);
+    } else {
+      steps.wait_for(step + 1);
+      MPI_Win_fence(MPI_MODE_NOPRECEDE, window.win);
+      CHECK(watch(window.memory, bytes, bytes + 3));
+      steps.reach(step + 2);
+    }
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, window.win);
+    step += 2;
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
