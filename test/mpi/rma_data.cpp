@@ -318,6 +318,40 @@ TEST_CASE("Windows without memory at some ranks: MPI_BOTTOM, a null pointer, siz
   }
 }
 
+TEST_CASE("Buffers at absolute addresses: MPI_BOTTOM as origin and as place of a result") {
+  for (const Kind kind : {Kind::create, Kind::allocate}) {
+    CAPTURE(name_of(kind));
+    Array<Word> window(2, 5, kind);
+    Word words[2] = {3, 4};
+    MPI_Aint where[2] = {};
+    MPI_Get_address(&words[0], &where[1]);  // the other way round
+    MPI_Get_address(&words[1], &where[0]);
+    MPI_Datatype pair = MPI_DATATYPE_NULL;
+    MPI_Type_create_hindexed_block(2, 1, where, MPI_INT64_T, &pair);
+    MPI_Type_commit(&pair);
+    const Word ones[2] = {1, 1};
+    const int to = window.right();
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, window.win);
+    MPI_Put(MPI_BOTTOM, 1, pair, to, window.index(to, 0), 2, MPI_INT64_T, window.win);
+    MPI_Win_flush(to, window.win);
+    words[0] = words[1] = -1;
+    MPI_Get(MPI_BOTTOM, 1, pair, to, window.index(to, 0), 2, MPI_INT64_T, window.win);
+    MPI_Win_flush(to, window.win);
+    CHECK(words[0] == 3);
+    CHECK(words[1] == 4);
+    words[0] = words[1] = -1;
+    MPI_Get_accumulate(ones, 2, MPI_INT64_T, MPI_BOTTOM, 1, pair, to, window.index(to, 0), 2,
+                       MPI_INT64_T, MPI_SUM, window.win);
+    MPI_Win_unlock(to, window.win);
+    CHECK(words[0] == 3);
+    CHECK(words[1] == 4);
+    MPI_Type_free(&pair);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(own(window, 0) == 5);
+    CHECK(own(window, 1) == 4);
+  }
+}
+
 TEST_CASE("Dynamic window: memory is attached and detached while an epoch is open") {
   constexpr std::size_t regions = 12, bytes = 5000;
   std::vector<Bytes> memory(regions, Bytes(bytes));

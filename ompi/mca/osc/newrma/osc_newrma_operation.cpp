@@ -98,14 +98,13 @@ RmaOperation::~RmaOperation() {
 void RmaOperation::gather_gapped_origin() {
   const TypedCount elements{call_.element, call_.bytes() / call_.element->super.size};
   stream_bytes_ = elements.count * stride_of(*call_.element);
-  if (answers_) gapped_result_.resize(stream_bytes_);
+  if (call_.answers()) gapped_result_.resize(stream_bytes_);
   if (is_no_op(call_.op)) return;
   gapped_origin_.resize(stream_bytes_);
   copy(call_.origin, call_.origin_data, gapped_origin_.data(), elements);
 }
 
 void RmaOperation::prepare_messages() {
-  answers_ = call_.kind != Kind::put && call_.kind != Kind::accumulate;
   stream_bytes_ = call_.bytes();
   if (call_.element != nullptr) {
     element_bytes_ = stride_of(*call_.element);
@@ -119,7 +118,7 @@ void RmaOperation::prepare_messages() {
   } else if (call_.origin_data.type != nullptr) {
     origin_.open(const_cast<void*>(call_.origin), call_.origin_data);
   }
-  if (answers_) result_.open(call_.result, call_.result_data);
+  if (call_.answers()) result_.open(call_.result, call_.result_data);
 }
 
 std::uint64_t RmaOperation::next_blocks(std::vector<Block>& blocks, std::uint64_t room_bytes,

@@ -27,6 +27,10 @@ struct OperationCall {
   ompi_op_t* op = nullptr;             ///< accumulates
   ompi_datatype_t* element = nullptr;  ///< the predefined type of an accumulate's data
 
+  /// Does the target send something back? Its place may be MPI_BOTTOM, a null pointer.
+  [[nodiscard]] bool answers() const noexcept {
+    return kind != Kind::put && kind != Kind::accumulate;
+  }
   [[nodiscard]] bool accumulates() const noexcept { return op != nullptr || compare != nullptr; }
   [[nodiscard]] bool writes() const noexcept {
     return kind != Kind::get && op != &ompi_mpi_op_no_op.op;
@@ -81,7 +85,7 @@ class RmaOperation : public Operation {
   void take_result(std::uint64_t offset_bytes, std::span<const std::byte> data);
   /// Is its result complete, if it has one, and everything sent?
   [[nodiscard]] bool is_done() const noexcept {
-    return sent_all_ && (!answers_ || result_bytes_ == stream_bytes_);
+    return sent_all_ && (!call_.answers() || result_bytes_ == stream_bytes_);
   }
   /// It is done: results in their places.
   void finish();
@@ -94,7 +98,6 @@ class RmaOperation : public Operation {
 
   OperationCall call_;
   WindowRequest* request_;
-  bool answers_ = false;
   bool sent_all_ = false;
   std::uint64_t element_bytes_ = 1;  ///< what a message must not cut
   std::uint64_t stream_bytes_ = 0;   ///< of data, with gaps where elements have them

@@ -113,7 +113,7 @@ void Window::send_operation(RmaOperation& operation) {
   ++counters.sent_operations;
   counters.sent_bytes += call.bytes();
   operation.prepare_messages();
-  if (call.result != nullptr) {
+  if (call.answers()) {
     operation.id = next_id_++;
     answered_.emplace(operation.id, &operation);
   }
