@@ -335,6 +335,34 @@ void swap_one(const char* name, MPI_Datatype type) {
 
 }  // namespace
 
+TEST_CASE("Types of a precision or range that only the origin has made") {
+  Array<double> window(1, 1.0);
+  Array<std::int64_t> numbers(1, 1);
+  const int to = window.right();
+  MPI_Datatype real = MPI_DATATYPE_NULL, integer = MPI_DATATYPE_NULL;
+  if (rank() % 2 == 0) {
+    MPI_Type_create_f90_real(15, MPI_UNDEFINED, &real);
+    MPI_Type_create_f90_integer(18, &integer);
+    MPI_Type_c2f(integer);  // Fortran has a handle, this rank alone a number
+    const double half = 0.5;
+    double before = -1;
+    MPI_Win_lock(MPI_LOCK_SHARED, to, 0, window.win);
+    MPI_Accumulate(&half, 1, real, to, 0, 1, real, MPI_SUM, window.win);
+    MPI_Fetch_and_op(&half, &before, real, to, 0, MPI_SUM, window.win);
+    MPI_Win_unlock(to, window.win);
+    CHECK(before == 1.5);
+    const std::int64_t one = 1, two = 2;
+    std::int64_t found = -1;
+    MPI_Win_lock(MPI_LOCK_SHARED, to, 0, numbers.win);
+    MPI_Compare_and_swap(&two, &one, &found, integer, to, 0, numbers.win);
+    MPI_Win_unlock(to, numbers.win);
+    CHECK(found == 1);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  CHECK(own(window) == (window.left() % 2 == 0 ? 2.0 : 1.0));
+  CHECK(own(numbers) == (window.left() % 2 == 0 ? 2 : 1));
+}
+
 TEST_CASE("Compare_and_swap on every type that has one") {
   SWAP(signed char, MPI_SIGNED_CHAR);
   SWAP(unsigned char, MPI_UNSIGNED_CHAR);

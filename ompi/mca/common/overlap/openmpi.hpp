@@ -39,6 +39,7 @@ extern "C++" inline int opal_hash_table_get_value_ptr(opal_hash_table_t* table, 
 
 extern "C" {
 #include "ompi/datatype/ompi_datatype.h"
+#include "ompi/datatype/ompi_datatype_internal.h"
 }
 // ompi/op/op.h passes void * where C++ wants char *.
 extern "C++" inline int ompi_datatype_copy_content_same_ddt(const ompi_datatype_t* type, int count,

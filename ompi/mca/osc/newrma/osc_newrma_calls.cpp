@@ -30,9 +30,9 @@ bool can_compute(const ompi_op_t& op, const ompi_datatype_t& element) noexcept {
 int fault_of(const OperationCall& call) noexcept {
   if (call.element == nullptr) return MPI_ERR_TYPE;
   if (call.kind == Kind::compare_swap) {  // of integers, logical values and bytes
-    const bool fits =
-        call.element == call.target_data.type && (can_compute(ompi_mpi_op_bor.op, *call.element) ||
-                                                  can_compute(ompi_mpi_op_lor.op, *call.element));
+    const bool fits = ompi_datatype_is_predefined(call.target_data.type) &&
+                      (can_compute(ompi_mpi_op_bor.op, *call.element) ||
+                       can_compute(ompi_mpi_op_lor.op, *call.element));
     return fits ? MPI_SUCCESS : MPI_ERR_TYPE;
   }
   if (!ompi_op_is_intrinsic(call.op)) return MPI_ERR_OP;

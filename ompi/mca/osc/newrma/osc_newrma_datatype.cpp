@@ -35,6 +35,15 @@ void for_each_piece(const TypedCount& data, std::uint64_t start, F&& f) {
   OBJ_DESTRUCT(&convertor);
 }
 
+/// Has MPI a name for a predefined type? Those of MPI_Type_create_f90_real and the like are
+/// predefined, too, but only this process has a number for them.
+bool is_named(const ompi_datatype_t& type) noexcept {
+  std::int32_t integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
+  ompi_datatype_get_args(&type, 0, &integers, nullptr, &addresses, nullptr, &types, nullptr,
+                         &combiner);
+  return combiner == MPI_COMBINER_NAMED;
+}
+
 }  // namespace
 
 Range range_of(const TypedCount& data) noexcept {
@@ -71,8 +80,9 @@ std::vector<Block> blocks_of(const TypedCount& data, std::uint64_t start,
 }
 
 ompi_datatype_t* element_of(ompi_datatype_t& type) noexcept {
-  if (ompi_datatype_is_predefined(&type)) return &type;
-  return ompi_datatype_get_single_predefined_type_from_args(&type);
+  ompi_datatype_t* const made_of = ompi_datatype_get_single_predefined_type_from_args(&type);
+  if (made_of == nullptr || is_named(*made_of)) return made_of;
+  return const_cast<ompi_datatype_t*>(ompi_datatype_basicDatatypes[made_of->id]);
 }
 
 ompi_datatype_t* type_of_number(std::uint16_t number) noexcept {

@@ -41,7 +41,8 @@ struct Range {
 [[nodiscard]] std::vector<Block> blocks_of(const TypedCount& data, std::uint64_t start,
                                            const ompi_datatype_t* element);
 
-/// The predefined type that a type is made of. @returns  nullptr: of several
+/// The predefined type that a type is made of, as all processes know it.
+/// @returns  nullptr: of several
 [[nodiscard]] ompi_datatype_t* element_of(ompi_datatype_t& type) noexcept;
 /// Bytes from one element to the next.
 [[nodiscard]] inline std::uint64_t stride_of(const ompi_datatype_t& element) noexcept {
