@@ -110,6 +110,32 @@ TEST_CASE("Shared locks of all targets at once, closed in another order") {
   for (std::size_t i = 0; i < ranks(); ++i) CHECK(own(window, i) == 70 + static_cast<Word>(i));
 }
 
+TEST_CASE("A process that locks its own memory waits for who holds the lock") {
+  if (size() < 2) return;
+  for (const Kind kind : {Kind::create, Kind::allocate, Kind::shared, Kind::dynamic}) {
+    CAPTURE(name_of(kind));
+    Array<Word> window(1, 0, kind);
+    const Word first = 1, second = 2;
+    if (rank() == 1) {
+      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.win);
+      put(window, first, 0, 0);
+      MPI_Win_flush(0, window.win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 1) {
+      compute(std::chrono::milliseconds(20));
+      put(window, second, 0, 0);
+      MPI_Win_unlock(0, window.win);
+    }
+    if (rank() == 0) {
+      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.win);
+      CHECK(window[0] == 2);
+      MPI_Win_unlock(0, window.win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 TEST_CASE("Locks without operations") {
   Array<Word> window(1, 3);
   for (int turn = 0; turn < 20; ++turn) {

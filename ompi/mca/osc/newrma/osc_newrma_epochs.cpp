@@ -88,7 +88,8 @@ auto post_of(const Window& window, ompi_group_t* group) {
 
 auto lock_of(const Window& window, int lock_type, int target, int assertion) {
   // Its memory may be used without a call once the lock is there.
-  const bool waits = window.has_rank(target) && window.memory().data_of(target) != nullptr;
+  const bool waits = target == window.self() ||
+                     (window.has_rank(target) && window.memory().data_of(target) != nullptr);
   return [=, type = type_of_lock(lock_type)](Epochs& epochs, Event& granted) {
     return epochs.lock(type, target, has(assertion, MPI_MODE_NOCHECK), waits ? &granted : nullptr);
   };
