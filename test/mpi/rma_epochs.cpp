@@ -68,6 +68,25 @@ TEST_CASE("Fence: epochs without operations") {
   CHECK(window[0] == 3);
 }
 
+TEST_CASE("Fence: behind it nobody misses what others did between it and the last one") {
+  for (const Kind kind : {Kind::create, Kind::allocate, Kind::dynamic}) {
+    CAPTURE(name_of(kind));
+    Array<Word> window(1, 0, kind);
+    const int last = size() - 1;
+    const bool is_late = rank() == 0;
+    const Word mine = 7 + rank();
+    MPI_Win_fence(0, window.win);
+    if (is_late) compute(std::chrono::milliseconds(20));
+    // A lock epoch at every rank: the others' are of their own memory.
+    const int to = is_late ? last : rank();
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, window.win);
+    if (is_late) put(window, mine, to, 0);
+    MPI_Win_unlock(to, window.win);
+    MPI_Win_fence(0, window.win);
+    CHECK(window[0] == (rank() == last ? 7 : 0));
+  }
+}
+
 TEST_CASE("Post, start, complete, wait: a ring of neighbours") {
   Array<Word> window(2);
   const Group from(window.win, {window.left()}), to(window.win, {window.right()});

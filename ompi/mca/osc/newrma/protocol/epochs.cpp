@@ -75,6 +75,7 @@ bool Epochs::fence(Event* ended, bool begin_next) {
   if (fence_ == nullptr) fence_ = &open(EpochKind::fence);
   close(fence_, ended);
   if (begin_next) fence_ = &open(EpochKind::fence);
+  is_behind_fence_ = begin_next;
   run();
   return true;
 }

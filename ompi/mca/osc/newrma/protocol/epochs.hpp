@@ -209,8 +209,9 @@ class Epochs {
   }
   /// Is there an epoch that the program has not closed, the one behind the last fence left out?
   [[nodiscard]] bool is_open() const noexcept { return has_access_epoch() || exposure_ != nullptr; }
-  /// Has the last fence begun an epoch?
-  [[nodiscard]] bool is_behind_fence() const noexcept { return fence_ != nullptr; }
+  /// Has the last fence begun an epoch? Epochs of other kinds may have come in between: others may
+  /// have accessed this rank all the same.
+  [[nodiscard]] bool is_behind_fence() const noexcept { return is_behind_fence_; }
 
  private:
   /// Of one other rank.
@@ -273,7 +274,8 @@ class Epochs {
   const Rank count_;
   const Reorder reorder_;
   std::vector<std::unique_ptr<Epoch>> epochs_;  ///< not ended, by opened_at
-  Epoch* fence_ = nullptr;                      ///< open ones
+  bool is_behind_fence_ = false;
+  Epoch* fence_ = nullptr;  ///< open ones
   Epoch* access_ = nullptr;
   Epoch* exposure_ = nullptr;
   Epoch* lock_all_ = nullptr;
