@@ -355,6 +355,28 @@ TEST_CASE("Datatypes that do not fit the call") {
   window.expect_works();
 }
 
+TEST_CASE("Groups with processes that are not of the window") {
+  MPI_Comm alone = MPI_COMM_NULL;
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank() == 0 ? 0 : 1, 0, &alone);
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  {
+    Array<Word> window(1, 0, Kind::create, alone);
+    MPI_Win_set_errhandler(window.win, MPI_ERRORS_RETURN);
+    expect(MPI_Win_post(all, 0, window.win), {size() > 1 ? MPI_ERR_GROUP : MPI_SUCCESS});
+    expect(MPI_Win_start(all, 0, window.win), {size() > 1 ? MPI_ERR_GROUP : MPI_SUCCESS});
+    if (size() > 1) {
+      expect(MPI_Win_wait(window.win), sync_error);
+      expect(MPI_Win_complete(window.win), sync_error);
+    } else {
+      CHECK(MPI_Win_complete(window.win) == MPI_SUCCESS);
+      CHECK(MPI_Win_wait(window.win) == MPI_SUCCESS);
+    }
+  }
+  MPI_Group_free(&all);
+  MPI_Comm_free(&alone);
+}
+
 TEST_CASE("Lock types and assertions that do not exist") {
   Faulty window;
   expect(MPI_Win_lock(77, window.right(), 0, window.win), {MPI_ERR_LOCKTYPE});

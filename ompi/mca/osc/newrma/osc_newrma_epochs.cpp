@@ -48,7 +48,7 @@ int ask_for_request(ompi_win_t* win, ompi_request_t** handle, Ask&& ask, Rank ta
   });
 }
 
-/// The window's ranks of a group's members.
+/// The window's ranks of a group's members; MPI_UNDEFINED: of one that is not of the window.
 std::vector<Rank> ranks_of(const Window& window, ompi_group_t* group) {
   const int count = ompi_group_size(group);
   std::vector<int> members(static_cast<std::size_t>(count));
@@ -78,12 +78,17 @@ auto fence_of(const Window& window, int assertion) {
   };
 }
 
-auto start_of(const Window& window, ompi_group_t* group) {
-  return [ranks = ranks_of(window, group)](Epochs& epochs, Event&) { return epochs.start(ranks); };
-}
-
-auto post_of(const Window& window, ompi_group_t* group) {
-  return [ranks = ranks_of(window, group)](Epochs& epochs, Event&) { return epochs.post(ranks); };
+/// Open an epoch towards a group.
+/// @param open  Epochs::start or Epochs::post
+/// @param call  what the call does with what it asks for
+template <class Call>
+int open_towards(ompi_win_t* win, ompi_group_t* group, bool (Epochs::*open)(std::span<const Rank>),
+                 Call&& call) noexcept {
+  return guarded([&]() -> int {
+    const std::vector<Rank> ranks = ranks_of(window_of(win), group);
+    if (std::ranges::find(ranks, MPI_UNDEFINED) != ranks.end()) return MPI_ERR_GROUP;
+    return call([&](Epochs& epochs, Event&) { return (epochs.*open)(ranks); });
+  });
 }
 
 auto lock_of(const Window& window, int lock_type, int target, int assertion) {
@@ -139,11 +144,13 @@ void fill_epochs(ompi_osc_base_module_t& table) noexcept {
     return ask_and_wait(win, fence_of(window_of(win), assertion));
   };
   table.osc_start = [](ompi_group_t* group, int, ompi_win_t* win) -> int {
-    return ask_and_wait(win, start_of(window_of(win), group));
+    return open_towards(win, group, &Epochs::start,
+                        [&](auto&& ask) { return ask_and_wait(win, ask); });
   };
   table.osc_complete = [](ompi_win_t* win) -> int { return ask_and_wait(win, complete_access); };
   table.osc_post = [](ompi_group_t* group, int, ompi_win_t* win) -> int {
-    return ask_and_wait(win, post_of(window_of(win), group));
+    return open_towards(win, group, &Epochs::post,
+                        [&](auto&& ask) { return ask_and_wait(win, ask); });
   };
   table.osc_wait = [](ompi_win_t* win) -> int { return ask_and_wait(win, wait_exposure); };
   table.osc_test = test_exposure;
@@ -179,10 +186,12 @@ constinit const overlap_nonblocking_calls nonblocking_table = {
       return ask_for_request(win, request, fence_of(window_of(win), assertion));
     },
     .ipost = [](ompi_group_t* group, int, ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, post_of(window_of(win), group));
+      return open_towards(win, group, &Epochs::post,
+                          [&](auto&& ask) { return ask_for_request(win, request, ask); });
     },
     .istart = [](ompi_group_t* group, int, ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, start_of(window_of(win), group));
+      return open_towards(win, group, &Epochs::start,
+                          [&](auto&& ask) { return ask_for_request(win, request, ask); });
     },
     .icomplete = [](ompi_win_t* win, ompi_request_t** request) -> int {
       return ask_for_request(win, request, complete_access);
