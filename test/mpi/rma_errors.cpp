@@ -399,6 +399,19 @@ TEST_CASE("A window is freed while this process holds a lock: it stays") {
   window.expect_works();
 }
 
+TEST_CASE("A window is freed in a fence epoch that has operations: it stays") {
+  Faulty window;
+  MPI_Win same = window.win;
+  const Word mine = 10 + rank();
+  MPI_Win_fence(0, window.win);
+  put(window, mine, window.right(), 0);
+  expect(MPI_Win_free(&same), sync_error);
+  CHECK(same == window.win);
+  MPI_Win_fence(0, window.win);
+  CHECK(window[0] == 10 + window.left());
+  window.expect_works();
+}
+
 TEST_CASE("Calls that belong to another kind of window") {
   Faulty created, allocated(Kind::allocate);
   MPI_Aint bytes = 0;

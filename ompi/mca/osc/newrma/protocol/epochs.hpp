@@ -207,8 +207,11 @@ class Epochs {
   [[nodiscard]] bool in_passive_epoch() const noexcept {
     return lock_all_ != nullptr || !locks_.empty();
   }
-  /// Is there an epoch that the program has not closed, the one behind the last fence left out?
-  [[nodiscard]] bool is_open() const noexcept { return has_access_epoch() || exposure_ != nullptr; }
+  /// Is there an epoch that the program has not closed? The one behind the last fence counts if it
+  /// has operations.
+  [[nodiscard]] bool is_open() const noexcept {
+    return has_access_epoch() || exposure_ != nullptr || fence_in_use();
+  }
   /// Has the last fence begun an epoch? Epochs of other kinds may have come in between: others may
   /// have accessed this rank all the same.
   [[nodiscard]] bool is_behind_fence() const noexcept { return is_behind_fence_; }

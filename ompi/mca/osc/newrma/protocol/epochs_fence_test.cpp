@@ -85,6 +85,16 @@ TEST_CASE("operations wait for the barrier and the barrier for operations", "[ep
   CHECK(bench.said() == "fence>1, fence>2, second");
 }
 
+TEST_CASE("a fence's epoch is open while it has operations", "[epochs][fence]") {
+  Bench bench;
+  begin(bench);
+  CHECK_FALSE(bench.epochs.is_open());
+  bench.put(1, "a");
+  CHECK(bench.epochs.is_open());
+  REQUIRE(bench.epochs.fence(nullptr, true));
+  CHECK_FALSE(bench.epochs.is_open());
+}
+
 TEST_CASE("a fence without a next one ends the epoch", "[epochs][fence]") {
   Bench bench;
   REQUIRE(bench.epochs.fence(nullptr, false));
