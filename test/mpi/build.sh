@@ -1,17 +1,25 @@
-# Sourced: build the programs of test/mpi into $build; sets programs. Needs here (test/mpi), build, fail() and failed.
+# Sourced: build the programs of test/mpi into $build; sets programs. Needs here (test/mpi), build, prefix, fail() and failed; sets nonblocking, too.
 # SPDX-License-Identifier: BSD-3-Clause
 programs=
+# These call libmpix_overlap: nobody builds them where the prefix has none.
+nonblocking="rma_deferred rma_patterns"
 for source in "$here"/*.cpp; do
     program=$(basename "$source" .cpp)
-    [ "$program" = mpi_test ] || programs="$programs $program"
+    [ "$program" != mpi_test ] || continue
+    case " $nonblocking " in *" $program "*) [ -f "$prefix/include/mpix_overlap.h" ] || continue ;; esac
+    programs="$programs $program"
 done
 
 # Up to date objects are kept; two at a time.
 compile() { # PROGRAM
-    if [ "$build/$1" -nt "$here/$1.cpp" ] && [ "$build/$1" -nt "$here/scene.hpp" ] && [ "$build/$1" -nt "$here/rma.hpp" ] && [ "$build/$1" -nt "$build/mpi_test.o" ]; then return 0; fi
+    if [ "$build/$1" -nt "$here/$1.cpp" ] && [ "$build/$1" -nt "$here/scene.hpp" ] && [ "$build/$1" -nt "$here/rma.hpp" ] &&
+        [ "$build/$1" -nt "$here/nonblocking.hpp" ] && [ "$build/$1" -nt "$build/mpi_test.o" ]; then return 0; fi
     main=$build/mpi_test.o
     case $1 in abort | end_comms | forever | idle_calls | ring_goodbye | ring_connect) main= ;; esac  # they have their own
-    mpicxx -std=c++20 -O0 -Wall -Wextra "$here/$1.cpp" $main -o "$build/$1" -pthread >"$build/$1.compile" 2>&1
+    mpix=
+    case " $nonblocking " in *" $1 "*) mpix=$(pkg-config --cflags --libs mpix_overlap) || return 1 ;; esac
+    # shellcheck disable=SC2086
+    mpicxx -std=c++20 -O0 -Wall -Wextra "$here/$1.cpp" $main -o "$build/$1" -pthread $mpix >"$build/$1.compile" 2>&1
 }
 if ! [ "$build/mpi_test.o" -nt "$here/mpi_test.cpp" ] || ! [ "$build/mpi_test.o" -nt "$here/mpi_test.hpp" ]; then
     mpicxx -std=c++20 -O1 -Wall -Wextra -c "$here/mpi_test.cpp" -o "$build/mpi_test.o" || { fail "compile mpi_test"; exit 1; }

@@ -120,12 +120,17 @@ cases=
 if [ "$pml" != speculative ]; then
     :
 elif [ ! -f "$prefix/lib/openmpi/mca_osc_newrma.so" ]; then
-    echo "SKIP mpi: $rma rma_threads rma_errors over osc/newrma: there is no mca_osc_newrma.so in $prefix/lib/openmpi"
+    echo "SKIP mpi: $rma rma_threads rma_errors $nonblocking over osc/newrma: there is no mca_osc_newrma.so in $prefix/lib/openmpi"
 else
+    if [ ! -f "$prefix/include/mpix_overlap.h" ]; then
+        echo "SKIP mpi: $nonblocking over osc/newrma: there is no mpix_overlap.h in $prefix/include"
+        nonblocking=
+    fi
     matrix <<'END'
 osc/newrma           | 2 4   | - tcp,self vader,self   | $rma rma_threads rma_errors                      | 2 | --mca osc newrma
 osc/newrma           | 3 8   | vader,self              | rma_epochs rma_locks rma_random                  | 2 | --mca osc newrma
 osc/newrma, progress | 2     | tcp,self vader,self     | rma_progress rma_epochs rma_locks rma_random rma_threads | 2 | --mca osc newrma --mca common_overlap_progress on
+osc/newrma           | 2 3 4 | - tcp,self              | $nonblocking                                     | 2 | --mca osc newrma
 END
 fi
 # On another PML the names mean nothing.

@@ -39,7 +39,7 @@ matrix() {
         case $what in '#'*) continue ;; esac
         for ranks in $numbers; do
             for pml in $pmls; do
-                for program in $names; do
+                for program in $(eval "echo $names"); do
                     name="$program $pml np $ranks${what:+, $what}"
                     log=$build/ring_$(echo "$name" | tr ' ,=/' '____').log
                     # shellcheck disable=SC2086
@@ -79,13 +79,18 @@ large slots           | 2  | speculative     | freed_comms back_pressure threads
 at once               | 2  | speculative ob1 | ring_frequent                                                                    | -x OVERLAP_TEST_FREQUENT=1 --mca btl_ring_slot_bytes 12288 --mca btl_ring_channel_bytes 16384 --mca btl_ring_costs 1,0,1000000000,0,0
 END
 if [ -f "$prefix/lib/openmpi/mca_osc_newrma.so" ]; then
+    if [ ! -f "$prefix/include/mpix_overlap.h" ]; then
+        echo "SKIP ring: $nonblocking over osc/newrma: there is no mpix_overlap.h in $prefix/include"
+        nonblocking=
+    fi
     matrix <<'END'
 osc/newrma            | 2  | speculative     | rma_data rma_ops rma_types rma_epochs rma_locks rma_windows rma_random rma_threads | --mca osc newrma
 osc/newrma            | 4  | speculative     | rma_data rma_epochs rma_locks rma_random                                         | --mca osc newrma
 osc/newrma, progress  | 2  | speculative     | rma_progress rma_epochs rma_locks                                                | --mca osc newrma --mca common_overlap_progress on
+osc/newrma            | 3  | speculative     | $nonblocking                                                                     | --mca osc newrma
 END
 else
-    echo "SKIP ring: rma programs over osc/newrma: there is no mca_osc_newrma.so in $prefix/lib/openmpi"
+    echo "SKIP ring: rma programs and $nonblocking over osc/newrma: there is no mca_osc_newrma.so in $prefix/lib/openmpi"
 fi
 btl=ring
 matrix <<'END'
