@@ -62,7 +62,8 @@ void Epochs::close(Epoch*& epoch, Event* ended) {
   epochs_changed_ = true;
 }
 
-/// A fence begins an epoch only if operations follow: another kind of epoch may follow instead.
+/// A fence begins an access epoch only if operations follow: another kind of epoch may follow
+/// instead. The exposure to others stays (is_behind_fence).
 void Epochs::drop_idle_fence() {
   if (fence_ == nullptr) return;
   last_access_ = nullptr;

@@ -162,3 +162,17 @@ TEST_CASE("fences in a row end one by one", "[epochs][fence]") {
   bench.flushed();
   CHECK(bench.said() == "fence>1, 3");
 }
+
+TEST_CASE("what is opened behind a fence leaves the fence's exposure open", "[epochs][fence]") {
+  Bench bench;
+  CHECK_FALSE(bench.epochs.is_behind_fence());
+  begin(bench);
+  CHECK(bench.epochs.is_behind_fence());
+  REQUIRE(bench.epochs.lock(LockType::shared, 1, false, nullptr));
+  REQUIRE(bench.epochs.unlock(1, nullptr));
+  bench.grant();
+  bench.unlocked();
+  CHECK(bench.epochs.is_behind_fence());  // others may have accessed this rank's memory
+  REQUIRE(bench.epochs.fence(nullptr, false));
+  CHECK_FALSE(bench.epochs.is_behind_fence());
+}
