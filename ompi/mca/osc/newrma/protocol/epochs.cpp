@@ -167,28 +167,22 @@ bool Epochs::unlock_all(Event* ended) {
   return true;
 }
 
-/// Is there anything that it would wait for?
-bool Epochs::needs_flush(const Access& access, bool local) noexcept {
-  const bool written = access.written_age <= access.seen_age;
-  return !is_open(access) || access.first != nullptr || !(local || written);
-}
-
 void Epochs::flush_access(Access& access, bool local, Event& done) {
+  // Nothing to cover: the lock need not be waited for.
+  if (access.first == nullptr && (local || access.written_age <= access.seen_age)) return;
   ++done.pending;
   access.flushes.push_back({&done, age_, local});
   look_at(access);
 }
 
 bool Epochs::flush(Rank target, bool local, Event& done) {
-  if (!in_passive_epoch()) return false;
-  Access* access = access_to(target);
-  if (access == nullptr) return false;
-  if (!needs_flush(*access, local)) {
-    ++done.pending;
-    happen(&done);
-    return true;
-  }
-  flush_access(*access, local, done);
+  Epoch* epoch = lock_all_;
+  if (const auto found = locks_.find(target); found != locks_.end()) epoch = found->second;
+  if (epoch == nullptr) return false;
+  ++done.pending;  // not before it is counted
+  if (const auto found = epoch->accesses.find(target); found != epoch->accesses.end())
+    flush_access(*found->second, local, done);
+  happen(&done);
   run();
   return true;
 }

@@ -244,7 +244,6 @@ class Epochs {
   [[nodiscard]] bool fence_in_use() const noexcept {
     return fence_ != nullptr && !fence_->accesses.empty();
   }
-  [[nodiscard]] static bool needs_flush(const Access& access, bool local) noexcept;
   void flush_access(Access& access, bool local, Event& done);
 
   void run();

@@ -181,3 +181,22 @@ TEST_CASE("a late answer is nobody's", "[epochs][flush]") {
   bench.epochs.on_notice(2, {.notice = Notice::unlocked, .id = 7});
   CHECK(bench.said().empty());
 }
+
+TEST_CASE("a flush of nothing does not wait for the lock", "[epochs][flush]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  const bool local = GENERATE(false, true);
+  SECTION("lock") {
+    REQUIRE(bench.epochs.lock(LockType::exclusive, 1, false, nullptr));
+    REQUIRE(bench.epochs.flush(1, local, bench.event("one")));
+    REQUIRE(bench.epochs.flush_all(local, bench.event("all")));
+    CHECK(bench.said() == "lock>1, one, all");
+  }
+  SECTION("lock_all: nor asks for one") {
+    REQUIRE(bench.epochs.lock_all(false, only_1, nullptr));
+    REQUIRE(bench.epochs.flush(1, local, bench.event("one")));
+    REQUIRE(bench.epochs.flush(2, local, bench.event("two")));
+    REQUIRE(bench.epochs.flush_all(local, bench.event("all")));
+    CHECK(bench.said() == "lock>1, one, two, all");
+  }
+}
