@@ -6,8 +6,10 @@
  *
  *   opening calls   ipost, istart, ilock, ilock_all (and ifence, as far as it opens). The request
  *                   is complete when it is made, and operations may be issued at once; they start
- *                   when the target is ready. One exception: the request of ilock, on a target
- *                   whose memory this process maps, completes when the lock is granted.
+ *                   when the target is ready. Exceptions, where memory may be used without a call
+ *                   then: the requests of ilock on a target whose memory this process maps (its
+ *                   own always) and of ilock_all complete when the locks of that memory are
+ *                   granted; that of ifence on shared windows when all have called it.
  *   closing calls   ifence, icomplete, iwait, iunlock, iunlock_all. The epoch ends for the text of
  *                   the program: what follows belongs to the next one. The request completes when
  *                   the epoch has, and not before may buffers of operations and the contents of
