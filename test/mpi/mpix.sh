@@ -1,5 +1,6 @@
 #!/bin/sh
-# libmpix_overlap as programs use it: C, C++ and Fortran programs built by pkg-config, on windows of Open MPI's own one-sided components.
+# libmpix_overlap as programs use it: C, C++ and Fortran programs built by pkg-config, on windows of Open MPI's own one-sided components
+# and of osc/newrma.
 # Needs OVERLAP_BUILD and OVERLAP_PREFIX; runs on the PML that OMPI_MCA_pml names.
 # SPDX-License-Identifier: BSD-3-Clause
 set -u
@@ -35,12 +36,17 @@ compile() {
 compile calls_c mpicc -std=c99 -pedantic-errors -Wall -Wextra -Werror "$here/mpix/calls.c"
 # Open MPI 4.1 brings its C++ binding along with mpi.h, which today's compilers warn of.
 compile calls_cxx mpicxx -std=c++20 -Wall -Werror -DOMPI_SKIP_MPICXX -x c++ "$here/mpix/calls.c" -x none
+compile nonblocking_c mpicc -std=c99 -pedantic-errors -Wall -Wextra -Werror "$here/mpix/nonblocking.c"
+compile nonblocking_cxx mpicxx -std=c++20 -Wall -Werror -DOMPI_SKIP_MPICXX -x c++ "$here/mpix/nonblocking.c" -x none
 programs="calls_c calls_cxx"
+nonblocking="nonblocking_c nonblocking_cxx"
 if [ -f "$prefix/lib/overlap/fortran/mpix_overlap.mod" ]; then
     compile calls_f08 mpifort -Wall -Werror "$here/mpix/calls_f08.f90"
+    compile nonblocking_f08 mpifort -Wall -Werror "$here/mpix/nonblocking_f08.f90"
     programs="$programs calls_f08"
+    nonblocking="$nonblocking nonblocking_f08"
 else
-    echo "SKIP mpi: mpix: calls_f08: the Fortran module was not built"
+    echo "SKIP mpi: mpix: calls_f08 nonblocking_f08: the Fortran module was not built"
 fi
 
 # The kinds of windows need components of their own: sm takes allocated ones, pt2pt and rdma what is left.
@@ -60,18 +66,38 @@ status=$?
 [ $status -ne 0 ] && [ $status -ne 124 ] && grep -q 'An error occurred in MPIX_Win_ilock' "$log" && grep -q 'MPI_ERR_UNSUPPORTED_OPERATION' "$log"
 result "an unsupported call ends the job and is named" $? "$log"
 
-# From Python, with blocking calls as these windows have no others. Another python3 may be first on the PATH.
+# Another python3 may be first on the PATH.
 python=
 for candidate in python3 /usr/bin/python3; do
     if "$candidate" -c 'import mpi4py' 2>/dev/null; then python=$candidate; break; fi
 done
-if [ -n "$python" ]; then
+# sum NAME WORDS OPTION...   examples/mpix/sum.py, and which calls it says it has used
+sum() {
+    name="examples/mpix/sum.py, $1" words=$2
+    shift 2
+    if [ -z "$python" ]; then echo "SKIP mpi: mpix: $name: no python3 that imports mpi4py"; return; fi
     log=$work/sum.log
-    timeout -k 5 60 mpirun -n 3 --mca osc sm,pt2pt "$python" -m mpi4py "$here/../../examples/mpix/sum.py" >"$log" 2>&1 </dev/null &&
-        grep -qx 'sum 6 with blocking calls' "$log"
-    result "examples/mpix/sum.py" $? "$log"
+    timeout -k 5 60 mpirun -n 3 "$@" "$python" -m mpi4py "$here/../../examples/mpix/sum.py" >"$log" 2>&1 </dev/null && grep -qx "sum 6 with $words" "$log"
+    result "$name" $? "$log"
+}
+sum "no non-blocking epochs" "blocking calls" --mca osc sm,pt2pt
+
+# Windows that have them.
+newrma="--mca pml speculative --mca osc newrma"
+if [ -f "$prefix/lib/openmpi/mca_osc_newrma.so" ]; then
+    for program in $nonblocking; do
+        [ -x "$work/$program" ] || continue
+        for ranks in 2 3; do
+            log=$work/$program-$ranks.log
+            # shellcheck disable=SC2086
+            timeout -k 5 60 mpirun -n $ranks $newrma "$work/$program" >"$log" 2>&1 </dev/null
+            result "$program --mca osc newrma np $ranks" $? "$log"
+        done
+    done
+    # shellcheck disable=SC2086
+    sum "osc/newrma" "non-blocking epochs" $newrma
 else
-    echo "SKIP mpi: mpix: examples/mpix/sum.py: no python3 that imports mpi4py"
+    echo "SKIP mpi: mpix: $nonblocking sum.py on windows of osc/newrma: there is no mca_osc_newrma.so in $prefix/lib/openmpi"
 fi
 
 # Built for another version than the one that runs: no window is read, and all have no non-blocking epochs.
