@@ -38,6 +38,7 @@ compile calls_c mpicc -std=c99 -pedantic-errors -Wall -Wextra -Werror "$here/mpi
 compile calls_cxx mpicxx -std=c++20 -Wall -Werror -DOMPI_SKIP_MPICXX -x c++ "$here/mpix/calls.c" -x none
 compile nonblocking_c mpicc -std=c99 -pedantic-errors -Wall -Wextra -Werror "$here/mpix/nonblocking.c"
 compile nonblocking_cxx mpicxx -std=c++20 -Wall -Werror -DOMPI_SKIP_MPICXX -x c++ "$here/mpix/nonblocking.c" -x none
+compile late_target mpicc -std=c99 -Wall -Wextra -Werror "$here/../../examples/mpix/late_target.c"
 programs="calls_c calls_cxx"
 nonblocking="nonblocking_c nonblocking_cxx"
 if [ -f "$prefix/lib/overlap/fortran/mpix_overlap.mod" ]; then
@@ -96,8 +97,12 @@ if [ -f "$prefix/lib/openmpi/mca_osc_newrma.so" ]; then
     done
     # shellcheck disable=SC2086
     sum "osc/newrma" "non-blocking epochs" $newrma
+    log=$work/late_target.log
+    # shellcheck disable=SC2086
+    timeout -k 5 60 mpirun -n 2 $newrma "$work/late_target" >"$log" 2>&1 </dev/null && grep -q 's with MPI_Win_complete$' "$log" && grep -q 's with MPIX_Win_icomplete$' "$log"
+    result "examples/mpix/late_target.c" $? "$log"
 else
-    echo "SKIP mpi: mpix: $nonblocking sum.py on windows of osc/newrma: there is no mca_osc_newrma.so in $prefix/lib/openmpi"
+    echo "SKIP mpi: mpix: $nonblocking sum.py late_target on windows of osc/newrma: there is no mca_osc_newrma.so in $prefix/lib/openmpi"
 fi
 
 # Built for another version than the one that runs: no window is read, and all have no non-blocking epochs.
