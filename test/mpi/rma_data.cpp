@@ -389,6 +389,18 @@ TEST_CASE("Dynamic window: memory is attached and detached while an epoch is ope
   MPI_Win_free(&win);
 }
 
+TEST_CASE("Dynamic window: a rank that has nothing attaches and detaches it") {
+  MPI_Win win = MPI_WIN_NULL;
+  Word words[2] = {};
+  MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+  CHECK(MPI_Win_attach(win, &words[1], 0) == MPI_SUCCESS);
+  CHECK(MPI_Win_attach(win, words, sizeof words) == MPI_SUCCESS);
+  CHECK(MPI_Win_detach(win, words) == MPI_SUCCESS);
+  CHECK(MPI_Win_detach(win, &words[1]) == MPI_SUCCESS);
+  MPI_Win_free(&win);
+}
+
 TEST_CASE("Thousands of small puts and gets end with one flush") {
   constexpr int count = 3000;
   for (const Kind kind : kinds) {

@@ -170,9 +170,10 @@ ControlBlock* WindowMemory::control_of(Rank rank) const noexcept {
 int WindowMemory::attach(void* base, std::uint64_t bytes) {
   const auto begin = reinterpret_cast<std::uint64_t>(base);
   const Attached added{begin, begin + bytes};
-  if (bytes == 0) return OMPI_SUCCESS;
+  // Nothing overlaps nothing, but it is detached, too.
   for (const Attached& each : attached_) {
-    if (added.begin < each.end && each.begin < added.end) return MPI_ERR_RMA_ATTACH;
+    const std::uint64_t begin_of_both = std::max(added.begin, each.begin);
+    if (begin_of_both < std::min(added.end, each.end)) return MPI_ERR_RMA_ATTACH;
   }
   attached_.push_back(added);
   std::ranges::sort(attached_, {}, &Attached::begin);
@@ -181,9 +182,10 @@ int WindowMemory::attach(void* base, std::uint64_t bytes) {
 
 int WindowMemory::detach(const void* base) {
   const auto begin = reinterpret_cast<std::uint64_t>(base);
-  const auto count =
-      std::erase_if(attached_, [begin](const Attached& e) { return e.begin == begin; });
-  return count != 0 ? OMPI_SUCCESS : MPI_ERR_BASE;
+  const auto found = std::ranges::find(attached_, begin, &Attached::begin);
+  if (found == attached_.end()) return MPI_ERR_BASE;
+  attached_.erase(found);
+  return OMPI_SUCCESS;
 }
 
 std::byte* WindowMemory::find(std::uint64_t address, std::uint64_t bytes) const noexcept {
