@@ -296,6 +296,21 @@ TEST_CASE("Displacement outside of the window") {
   }
 }
 
+TEST_CASE("Own memory that is not attached") {
+  Faulty window(Kind::dynamic);
+  Word own = 5, word = 7;
+  MPI_Aint at = 0;
+  MPI_Get_address(&own, &at);
+  MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank(), 0, window.win);
+  expect(MPI_Put(&word, 1, MPI_INT64_T, rank(), at, 1, MPI_INT64_T, window.win),
+         {MPI_ERR_RMA_RANGE, MPI_ERR_RMA_ATTACH});
+  expect(MPI_Accumulate(&word, 1, MPI_INT64_T, rank(), at, 1, MPI_INT64_T, MPI_SUM, window.win),
+         {MPI_ERR_RMA_RANGE, MPI_ERR_RMA_ATTACH});
+  MPI_Win_unlock(rank(), window.win);
+  CHECK(own == 5);
+  window.expect_works();
+}
+
 TEST_CASE("Operations that a datatype does not have") {
   Faulty window;
   const int to = window.right();

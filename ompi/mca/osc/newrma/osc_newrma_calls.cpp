@@ -12,10 +12,14 @@ TypedCount data_of(ompi_datatype_t* type, int count) noexcept {
 }
 
 /// Does the target's buffer lie in the window? Of attached memory only the target knows.
-bool is_inside(const WindowMemory& memory, const OperationCall& call) noexcept {
-  if (memory.flavor() == Flavor::dynamic) return true;
+/// @param own  the target is this process
+bool is_inside(const WindowMemory& memory, const OperationCall& call, bool own) noexcept {
   const Range range = range_of(call.target_data);
   if (range.begin == range.end) return true;
+  if (memory.flavor() == Flavor::dynamic) {
+    return !own || memory.find(call.start + static_cast<std::uint64_t>(range.begin),
+                               static_cast<std::uint64_t>(range.end - range.begin)) != nullptr;
+  }
   const auto start = static_cast<std::int64_t>(call.start);
   return start + range.begin >= 0 &&
          start + range.end <= static_cast<std::int64_t>(memory.bytes_of(call.target));
@@ -50,7 +54,7 @@ int operate(ompi_win_t* win, OperationCall& call, std::ptrdiff_t displacement,
     const std::ptrdiff_t unit =
         memory.flavor() == Flavor::dynamic ? 1 : memory.displacement_unit_of(call.target);
     call.start = static_cast<std::uint64_t>(displacement * unit);
-    if (!is_inside(memory, call)) return MPI_ERR_RMA_RANGE;
+    if (!is_inside(memory, call, call.target == window.self())) return MPI_ERR_RMA_RANGE;
     if (call.accumulates()) {
       call.element = element_of(*call.target_data.type);
       if (const int fault = fault_of(call); fault != MPI_SUCCESS) return fault;

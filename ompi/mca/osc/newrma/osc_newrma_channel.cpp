@@ -30,7 +30,9 @@ struct Channel::Item {
 };
 
 Channel::Channel(Window& window, Rank rank) : window_(window), rank_(rank) {}
-Channel::~Channel() = default;
+Channel::~Channel() {
+  if (endpoint_ != nullptr) endpoint_->drop_user();
+}
 
 MessageHead Channel::head_of(Kind kind) const noexcept {
   MessageHead head = window_.message_head();
@@ -81,13 +83,15 @@ void Channel::push(std::unique_ptr<Item> item) {
 /// @returns  false: only an MPI thread can make the endpoint
 bool Channel::connect() {
   if (endpoint_ != nullptr) return true;
-  ompi_proc_t& proc = window_.process_of(rank_);
-  endpoint_ = Endpoints::find(proc);
-  if (endpoint_ == nullptr) {
-    if (process->interrupts.inside()) return false;
-    endpoint_ = process->endpoint_of(proc);
+  if (process->interrupts.inside()) {
+    const ompi_proc_t* const proc = window_.known_process_of(rank_);
+    endpoint_ = proc != nullptr ? Endpoints::find(*proc) : nullptr;
+    if (endpoint_ == nullptr) return false;
+  } else {
+    endpoint_ = process->endpoint_of(window_.process_of(rank_));
     if (endpoint_ == nullptr) abort_job(1);  // who made it has said why
   }
+  endpoint_->add_user();
   return true;
 }
 

@@ -232,7 +232,6 @@ int free_window(ompi_win_t* win) noexcept {
   {
     const Entry entry;
     delete &window;
-    set_polling();
   }
   delete module;
   win->w_osc_module = nullptr;

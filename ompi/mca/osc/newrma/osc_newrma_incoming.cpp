@@ -65,7 +65,7 @@ void Window::receive(std::span<const std::byte> message) {
   if (!order.is_next(head.sequence, message)) return;
   handle(message);
   while (const auto kept = order.take_next()) handle(*kept);
-  set_polling();
+  update_polling();
 }
 
 void Window::handle(std::span<const std::byte> message) {

@@ -25,16 +25,10 @@ Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<Windo
 }
 
 Window::~Window() {
+  if (polled_) windows.note_polled(false);
   --own_windows;
   demand_.drop(process->interrupts);
   windows.remove(*this);
-}
-
-Window* Windows::find(const MessageHead& head) const noexcept {
-  const auto found = std::ranges::find_if(all_, [&head](const Window* each) {
-    return comm_index(&each->comm()) == head.window && each->incarnation() == head.incarnation;
-  });
-  return found == all_.end() ? nullptr : *found;
 }
 
 MessageHead Window::message_head() const noexcept {
@@ -58,12 +52,20 @@ bool Window::all_sent() const noexcept {
 
 void Window::leave_to_mpi_thread() noexcept {
   channels_left_ = true;
-  set_polling();
+  update_polling();
+}
+
+void Window::update_polling() {
+  if (polled_ == needs_poll()) return;
+  polled_ = !polled_;
+  windows.note_polled(polled_);
 }
 
 void Window::poll() {
   epochs_.poll();
-  if (process->interrupts.inside() || !std::exchange(channels_left_, false)) return;
+  if (process->interrupts.inside()) return;
+  ended_in_thread_.clear();
+  if (!std::exchange(channels_left_, false)) return;
   for (const auto& each : channels_) {
     if (each != nullptr && !each->empty()) each->go_on();
   }
@@ -94,9 +96,7 @@ void Window::start(Operation& base) {
   if (process->interrupts.inside()) ++counters.thread_started;
   if (is_direct(call.target)) {
     static_cast<void>(carry_out(call));  // the types have been checked
-    if (operation.request() != nullptr) operation.request()->end();
-    epochs_.operation_done(operation);
-    delete &operation;
+    give_up(operation);
     return;
   }
   if (operation.transfer != nullptr) {
@@ -163,7 +163,7 @@ int Window::operate(const OperationCall& call, ompi_request_t** request) {
     operation->writes = operation->writes && !endpoint->copies_itself();
   }
   epochs_.add(*operation, *access);
-  set_polling();
+  update_polling();
   return OMPI_SUCCESS;
 }
 
@@ -175,9 +175,18 @@ void Window::end_operation(RmaOperation& operation) {
   operation.finish();
   const auto found = answered_.find(operation.id);
   if (found != answered_.end() && found->second == &operation) answered_.erase(found);
+  give_up(operation);
+}
+
+/// It is done. The interrupt thread deletes nothing: the counts of references to datatypes are for
+/// MPI threads.
+void Window::give_up(RmaOperation& operation) {
+  std::unique_ptr<RmaOperation> owner(&operation);
   if (operation.request() != nullptr) operation.request()->end();
   epochs_.operation_done(operation);
-  delete &operation;
+  if (!process->interrupts.inside()) return;
+  ended_in_thread_.push_back(std::move(owner));
+  update_polling();
 }
 
 // What all windows share.
@@ -185,26 +194,40 @@ void Window::end_operation(RmaOperation& operation) {
 namespace {
 
 int poll_windows() noexcept {
-  must_run([] {
-    for (Window* each : windows.all()) {
-      if (each->needs_poll()) each->poll();
-    }
-    set_polling();
-  });
+  must_run([] { windows.poll(); });
   return 0;
 }
 
 }  // namespace
 
-void set_polling() noexcept {
-  process->driver.set_pollable({poll_windows, poll_windows},
-                               std::ranges::any_of(windows.all(), &Window::needs_poll));
+void Windows::note_polled(bool one_more) noexcept {
+  polled_ += one_more ? 1 : -std::size_t{1};
+  process->driver.set_pollable({poll_windows, poll_windows}, polled_ != 0);
+}
+
+void Windows::poll() {
+  for (const auto& [key, window] : all_) {
+    if (!window->needs_poll()) continue;
+    window->poll();
+    window->update_polling();
+  }
 }
 
 void progress_now_and_then() noexcept {
+  // Turns of our own: opal_progress may give the processor away, for milliseconds on a busy node.
   constexpr unsigned calls_per_turn = 64;
+  constexpr unsigned calls_per_long_turn = 4096;
   thread_local unsigned calls = 0;
-  if (++calls % calls_per_turn == 0) opal_progress();
+  if (++calls % calls_per_turn != 0) return;
+  if (calls % calls_per_long_turn == 0) {
+    opal_progress();
+    return;
+  }
+  {
+    const Entry entry;
+    process->driver.poll();
+  }
+  process->completions.drain();
 }
 
 void wait_for(const WaitedEvent& event) {

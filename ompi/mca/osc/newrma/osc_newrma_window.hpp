@@ -84,6 +84,10 @@ class Window final : private Host {
   [[nodiscard]] ompi_proc_t& process_of(Rank rank) const noexcept {
     return *ompi_comm_peer_lookup(&comm_, rank);
   }
+  /// The same where Open MPI need not make it, which only MPI threads may ask for.
+  [[nodiscard]] const ompi_proc_t* known_process_of(Rank rank) const noexcept {
+    return ompi_group_peer_lookup_existing(comm_.c_local_group, rank);
+  }
   /// All messages of an operation have gone.
   void operation_sent(RmaOperation& operation);
   [[nodiscard]] const std::byte* memory_at(const Block& block) const noexcept {
@@ -98,7 +102,11 @@ class Window final : private Host {
   void receive(std::span<const std::byte> message);
   /// Look at locks that are waited for, and at channels without an endpoint.
   void poll();
-  [[nodiscard]] bool needs_poll() const noexcept { return epochs_.awaits_lock() || channels_left_; }
+  [[nodiscard]] bool needs_poll() const noexcept {
+    return epochs_.awaits_lock() || channels_left_ || !ended_in_thread_.empty();
+  }
+  /// Be polled in each turn while that is needed; after whatever may change it.
+  void update_polling();
   /// Has everything gone out?
   [[nodiscard]] bool all_sent() const noexcept;
 
@@ -116,6 +124,7 @@ class Window final : private Host {
   }
   [[nodiscard]] int carry_out(const OperationCall& call) noexcept;
   void end_operation(RmaOperation& operation);
+  void give_up(RmaOperation& operation);
   void send_operation(RmaOperation& operation);
   void handle(std::span<const std::byte> message);
   void handle_request(const MessageHead& head, std::span<const Block> blocks,
@@ -137,6 +146,8 @@ class Window final : private Host {
   std::unordered_map<std::uint32_t, RmaOperation*> answered_;  ///< by id: their results come
   std::uint32_t next_id_ = 0;
   bool channels_left_ = false;
+  bool polled_ = false;  ///< as needs_poll() was when it was counted (Windows::note_polled)
+  std::vector<std::unique_ptr<RmaOperation>> ended_in_thread_;
   Demand demand_;  ///< others may access this rank's memory at any time (P5.6)
 };
 
@@ -157,18 +168,26 @@ struct Module {
 /// @thread  progress lock held
 class Windows {
  public:
-  void add(Window& window) { all_.push_back(&window); }
-  void remove(Window& window) noexcept { std::erase(all_, &window); }
-  [[nodiscard]] Window* find(const MessageHead& head) const noexcept;
-  [[nodiscard]] const std::vector<Window*>& all() const noexcept { return all_; }
+  void add(Window& window) { all_.emplace(key(window.message_head()), &window); }
+  void remove(Window& window) noexcept { all_.erase(key(window.message_head())); }
+  [[nodiscard]] Window* find(const MessageHead& head) const noexcept {
+    const auto found = all_.find(key(head));
+    return found == all_.end() ? nullptr : found->second;
+  }
+  /// One more that needs polling, or one less.
+  void note_polled(bool one_more) noexcept;
+  void poll();
 
  private:
-  std::vector<Window*> all_;
+  static std::uint64_t key(const MessageHead& head) noexcept {
+    return std::uint64_t{head.window} << 32U | head.incarnation;
+  }
+
+  std::unordered_map<std::uint64_t, Window*> all_;
+  std::size_t polled_ = 0;
 };
 extern Windows windows;
 
-/// Poll windows in each turn while one needs it.
-void set_polling() noexcept;
 /// Register what takes messages in, once.
 [[nodiscard]] int register_receiver_once();
 /// Wait for an event. @thread  progress lock NOT held

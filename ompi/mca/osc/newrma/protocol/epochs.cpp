@@ -254,7 +254,8 @@ void Epochs::operation_done(Operation& operation) {
 // Running: what has changed is looked at in one loop, so that nothing calls itself.
 
 void Epochs::look_at(Access& access) {
-  if (access.listed) return;
+  // One that is done may go with its epoch, before the list is looked through.
+  if (access.listed || access.state == Access::State::done) return;
   access.listed = true;
   to_look_at_.push_back(&access);
 }
