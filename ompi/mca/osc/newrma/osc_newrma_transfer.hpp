@@ -13,8 +13,8 @@ namespace overlap::newrma {
 class Window;
 
 /// Can this BTL's puts or gets carry a call out, by the address alone? The data must be in one
-/// piece at both sides, and messages behind the transfer must not overtake it: all of them go the
-/// same way. Where a put is a copy by this process nothing needs to be asked of the target afterwards.
+/// piece at both sides, and messages behind the transfer must not overtake it: all go the same way.
+/// Where a put is a copy by this process nothing needs to be asked of the target afterwards.
 [[nodiscard]] bool can_transfer(Endpoint& endpoint, const OperationCall& call);
 
 /// The put or get of one operation.
