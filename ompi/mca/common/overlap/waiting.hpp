@@ -28,23 +28,27 @@ class Waiting {
   IdleNaps naps_;
 };
 
+/// Poll once, and complete what has ended. @thread  MPI thread, progress lock NOT held
+inline void take_turn(ProgressDriver& driver, CompletionQueue& completions) {
+  bool ended = false;
+  {
+    const Entry entry;
+    driver.poll();
+    ended = !completions.empty();
+  }
+  if (ended) [[unlikely]]
+    completions.drain();
+}
+
 /// Progress until done(). @thread  MPI thread, progress lock NOT held; done() is called without it
 template <class Done>
 void poll_until(ProgressDriver& driver, CompletionQueue& completions, Done&& done) {
   // BTLs are polled so often for each turn of opal_progress, which does much that a blocked call
   // does not wait for.
   constexpr int polls_per_turn = 8;
-  const auto poll_once = [&driver, &completions] {
-    const Entry entry;
-    driver.poll();
-    return !completions.empty();
-  };
   Waiting waiting(driver);
   while (!done()) {
-    for (int i = 0; i < polls_per_turn && !done(); ++i) {
-      if (poll_once()) [[unlikely]]
-        completions.drain();
-    }
+    for (int i = 0; i < polls_per_turn && !done(); ++i) take_turn(driver, completions);
     if (done()) return;
     opal_progress();
     if (!done()) waiting.end_turn();

@@ -219,15 +219,10 @@ void progress_now_and_then() noexcept {
   constexpr unsigned calls_per_long_turn = 4096;
   thread_local unsigned calls = 0;
   if (++calls % calls_per_turn != 0) return;
-  if (calls % calls_per_long_turn == 0) {
+  if (calls % calls_per_long_turn == 0)
     opal_progress();
-    return;
-  }
-  {
-    const Entry entry;
-    process->driver.poll();
-  }
-  process->completions.drain();
+  else
+    take_turn(process->driver, process->completions);
 }
 
 void wait_for(const WaitedEvent& event) {
