@@ -121,8 +121,8 @@ struct Reorder {
   bool exposure_after_access = false;
 };
 
-/// What the epochs of a window ask of their surroundings. No call may call back, but for
-/// start(), which may call Epochs::operation_done().
+/// What the epochs of a window ask of their surroundings. send() may bring messages in, that is
+/// call Epochs::on_notice(), and start() may call Epochs::operation_done(); the others call nothing.
 class Host {
  public:
   /// Behind everything that has gone to that rank before. Not to this rank itself.
