@@ -129,3 +129,37 @@ TEST_CASE("P5.6: a put in a fence epoch goes out when the target comes to the fe
     MPI_Barrier(MPI_COMM_WORLD);
   }
 }
+
+TEST_CASE("P5.6: a put that waits for a lock goes out when it is given back") {
+  if (size() != 2 || !interrupts()) return;
+  Window window(sizes[2]);
+  meet(window);
+  Steps steps;
+  int step = 0;
+  for (const std::size_t bytes : sizes) {
+    for (int holder : {target, origin}) {
+      CAPTURE(bytes, holder);
+      const Bytes data = pattern(bytes, bytes + 4 + static_cast<unsigned>(holder));
+      const bool waits = rank() != holder;
+      const int to = holder;  // the holder's own memory
+      if (!waits) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, window.win);
+        steps.reach(step + 1);
+        steps.wait_for(step + 2);
+        MPI_Win_unlock(to, window.win);
+        CHECK(watch(window.memory, bytes, bytes + 4 + static_cast<unsigned>(holder)));
+        steps.reach(step + 3);
+      } else {
+        steps.wait_for(step + 1);
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, window.win);
+        const int count = static_cast<int>(bytes);
+        MPI_Put(data.data(), count, MPI_BYTE, to, window.at(to, 0), count, MPI_BYTE, window.win);
+        steps.reach(step + 2);
+        steps.wait_for(step + 3);
+        MPI_Win_unlock(to, window.win);
+      }
+      step += 3;
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+  }
+}

@@ -83,6 +83,47 @@ WindowLock* Window::lock_of(Rank rank) {
   return control != nullptr ? &control->lock : nullptr;
 }
 
+namespace {
+
+std::atomic<std::uint64_t>& taker_of(ControlBlock& control, WindowLock::Ticket ticket) noexcept {
+  return control.takers[ticket % ControlBlock::places];
+}
+
+constexpr std::uint64_t taker(WindowLock::Ticket ticket, Rank rank) noexcept {
+  return std::uint64_t{ticket} << 32U | (static_cast<std::uint32_t>(rank) + 1);
+}
+
+}  // namespace
+
+void Window::took_ticket(Rank owner, WindowLock::Ticket ticket) {
+  taker_of(*memory_->control_of(owner), ticket).store(taker(ticket, self()));
+  // T1, pairs with T2: either this process sees its turn, or who passes it on sees the taker.
+  node::full_fence();
+}
+
+/// Wake who may enter now and is somebody else: it may sleep.
+void Window::passed_turn(Rank owner) {
+  node::full_fence();  // T2
+  ControlBlock& control = *memory_->control_of(owner);
+  const WindowLock::Ticket turns[] = {control.lock.shared_turn(), control.lock.exclusive_turn()};
+  for (const WindowLock::Ticket turn : turns) {
+    const std::uint64_t found = taker_of(control, turn).load();
+    const auto rank = static_cast<Rank>(static_cast<std::uint32_t>(found) - 1);
+    if (found == taker(turn, rank) && found != 0 && has_rank(rank) && rank != self()) wake(rank);
+    if (turns[0] == turns[1]) break;
+  }
+}
+
+/// Through shared memory a look at its state does where it is awake.
+void Window::wake(Rank rank) {
+  Channel& to = channel(rank);
+  Endpoint* const endpoint = to.endpoint();
+  if (endpoint != nullptr && endpoint->copies_itself())
+    endpoint->announce(envelope(self()));
+  else
+    to.send_notice({.notice = Notice::look});
+}
+
 void Window::happened(Event& event) {
   auto& waited = static_cast<WaitedEvent&>(event);
   WindowRequest* const request = waited.request;
@@ -194,8 +235,9 @@ void Window::give_up(RmaOperation& operation) {
 namespace {
 
 int poll_windows() noexcept {
-  must_run([] { windows.poll(); });
-  return 0;
+  int ended = 0;
+  must_run([&ended] { ended = windows.poll(); });
+  return ended;
 }
 
 }  // namespace
@@ -205,12 +247,15 @@ void Windows::note_polled(bool one_more) noexcept {
   process->driver.set_pollable({poll_windows, poll_windows}, polled_ != 0);
 }
 
-void Windows::poll() {
+int Windows::poll() {
+  int count = 0;
   for (const auto& [key, window] : all_) {
     if (!window->needs_poll()) continue;
     window->poll();
     window->update_polling();
+    count += window->needs_poll() ? 0 : 1;
   }
+  return count;
 }
 
 void progress_now_and_then() noexcept {

@@ -116,8 +116,11 @@ class Window final : private Host {
   void start(Operation& operation) override;
   void happened(Event& event) override;
   [[nodiscard]] WindowLock* lock_of(Rank rank) override;
+  void took_ticket(Rank owner, WindowLock::Ticket ticket) override;
+  void passed_turn(Rank owner) override;
 
   [[nodiscard]] Channel& channel(Rank rank);
+  void wake(Rank rank);
   /// Does this process carry operations on that rank's memory out itself?
   [[nodiscard]] bool is_direct(Rank target) const noexcept {
     return target == self() || memory_->data_of(target) != nullptr;
@@ -176,7 +179,8 @@ class Windows {
   }
   /// One more that needs polling, or one less.
   void note_polled(bool one_more) noexcept;
-  void poll();
+  /// @returns  windows that need it no longer
+  int poll();
 
  private:
   static std::uint64_t key(const MessageHead& head) noexcept {

@@ -310,13 +310,30 @@ bool Epochs::takes_ticket(const Access& access) {
          host_.lock_of(access.target) != nullptr;
 }
 
+WindowLock::Ticket Epochs::take_ticket(Rank owner) {
+  const WindowLock::Ticket ticket = host_.lock_of(owner)->take();
+  host_.took_ticket(owner, ticket);
+  return ticket;
+}
+
+bool Epochs::try_enter(Rank owner, WindowLock::Ticket ticket, LockType type) {
+  if (!host_.lock_of(owner)->try_enter(ticket, type)) return false;
+  if (type == LockType::shared) host_.passed_turn(owner);
+  return true;
+}
+
+void Epochs::leave(Rank owner, LockType type) {
+  host_.lock_of(owner)->leave(type);
+  host_.passed_turn(owner);
+}
+
 void Epochs::ask(Access& access) {
   access.state = Access::State::asked;
   const Epoch& epoch = access.epoch;
   if (epoch.kind == EpochKind::access) {
     access.number = ++peers_[access.target].starts;
   } else if (takes_ticket(access)) {
-    access.ticket = host_.lock_of(access.target)->take();
+    access.ticket = take_ticket(access.target);
     ticketed_.push_back(&access);
   } else if (is_passive(epoch) && !epoch.no_check) {
     send(access.target, {.notice = Notice::lock,
@@ -331,7 +348,7 @@ bool Epochs::is_granted(Access& access) {
     return has_reached(peers_[access.target].posts_seen, access.number);
   if (epoch.kind == EpochKind::fence || epoch.no_check) return true;
   if (!takes_ticket(access)) return access.granted;
-  if (!host_.lock_of(access.target)->try_enter(access.ticket, epoch.lock_type)) return false;
+  if (!try_enter(access.target, access.ticket, epoch.lock_type)) return false;
   std::erase(ticketed_, &access);
   return true;
 }
@@ -380,7 +397,7 @@ void Epochs::release(Access& access) {
   } else {
     if (!is_written(access, access.written_age)) return;
     if (takes_ticket(access)) {
-      host_.lock_of(access.target)->leave(epoch.lock_type);
+      leave(access.target, epoch.lock_type);
       grant_wanted();
     }
   }
@@ -420,17 +437,18 @@ void Epochs::handle(Rank from, const NoticeMessage& notice) {
       break;
     case Notice::lock:
       wanted_locks_.push_back(
-          {host_.lock_of(self_)->take(), static_cast<LockType>(notice.value), from, notice.id});
+          {take_ticket(self_), static_cast<LockType>(notice.value), from, notice.id});
       grant_wanted();
       break;
     case Notice::unlock:
-      host_.lock_of(self_)->leave(notice.type);
+      leave(self_, notice.type);
       send(from, {.notice = Notice::unlocked, .id = notice.id});
       grant_wanted();
       break;
     case Notice::flush:
       send(from, {.notice = Notice::flushed, .id = notice.id, .value = notice.value});
       break;
+    case Notice::look: look_at_tickets(); break;
     case Notice::fence:
       ++fence_arrivals_[notice.value];
       epochs_changed_ = true;
@@ -460,15 +478,19 @@ void Epochs::on_answer(const NoticeMessage& notice) {
 void Epochs::grant_wanted() {
   while (!wanted_locks_.empty()) {
     const WantedLock wanted = wanted_locks_.front();
-    if (!host_.lock_of(self_)->try_enter(wanted.ticket, wanted.type)) return;
+    if (!try_enter(self_, wanted.ticket, wanted.type)) return;
     wanted_locks_.pop_front();
     send(wanted.origin, {.notice = Notice::granted, .id = wanted.id});
   }
 }
 
-void Epochs::poll() {
+void Epochs::look_at_tickets() {
   grant_wanted();
   for (Access* access : ticketed_) look_at(*access);
+}
+
+void Epochs::poll() {
+  look_at_tickets();
   run();
 }
 

@@ -31,6 +31,7 @@ enum class Notice : std::uint8_t {
   unlocked,  ///< it is free, and everything before has been applied
   flush,     ///< tell me when everything before has been applied. `value`: age
   flushed,   ///< it has
+  look,      ///< a ticket that you have taken may be served
   fence,     ///< I am in the fence; `value`: round of the dissemination
 };
 
@@ -121,8 +122,8 @@ struct Reorder {
   bool exposure_after_access = false;
 };
 
-/// What the epochs of a window ask of their surroundings. send() may bring messages in, that is
-/// call Epochs::on_notice(), and start() may call Epochs::operation_done(); the others call nothing.
+/// What the epochs of a window ask of their surroundings. send() may bring messages in (it calls
+/// Epochs::on_notice() then), start() may call Epochs::operation_done(); the others call nothing.
 class Host {
  public:
   /// Behind everything that has gone to that rank before. Not to this rank itself.
@@ -132,6 +133,10 @@ class Host {
   virtual void happened(Event& event) = 0;
   /// The lock of a rank, if this process maps it; its own always.
   [[nodiscard]] virtual WindowLock* lock_of(Rank rank) = 0;
+  /// This process waits with a ticket of a lock that it maps; and it has let the next tickets in,
+  /// whose processes may sleep.
+  virtual void took_ticket(Rank, WindowLock::Ticket) {}
+  virtual void passed_turn(Rank) {}
 
  protected:
   ~Host() = default;
@@ -258,6 +263,10 @@ class Epochs {
   void release(Access& access);
   void set_done(Access& access);
   [[nodiscard]] bool takes_ticket(const Access& access);
+  [[nodiscard]] WindowLock::Ticket take_ticket(Rank owner);
+  [[nodiscard]] bool try_enter(Rank owner, WindowLock::Ticket ticket, LockType type);
+  void leave(Rank owner, LockType type);
+  void look_at_tickets();
   void send(Rank to, const NoticeMessage& notice);
   void handle(Rank from, const NoticeMessage& notice);
   void on_answer(const NoticeMessage& notice);

@@ -45,6 +45,13 @@ struct Bench : Host {
     return rank == self_rank || mapped.contains(rank) ? &locks[rank] : nullptr;
   }
 
+  void took_ticket(Rank owner, WindowLock::Ticket) override {
+    if (says_tickets) say("took " + std::to_string(owner));
+  }
+  void passed_turn(Rank owner) override {
+    if (says_tickets) say("passed " + std::to_string(owner));
+  }
+
   NamedEvent& event(const std::string& name) {
     events.emplace_back();
     events.back().name = name;
@@ -94,6 +101,7 @@ struct Bench : Host {
       case Notice::unlocked: return "unlocked";
       case Notice::flush: return "flush";
       case Notice::flushed: return "flushed";
+      case Notice::look: return "look";
       case Notice::fence: return "fence";
     }
     return {};
@@ -101,6 +109,7 @@ struct Bench : Host {
 
   Rank self_rank;
   bool ends_at_once = false;
+  bool says_tickets = false;
   std::set<Rank> mapped;
   std::map<Rank, WindowLock> locks;
   std::deque<NamedEvent> events;

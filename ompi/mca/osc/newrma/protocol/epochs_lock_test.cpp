@@ -108,6 +108,37 @@ TEST_CASE("a mapped lock is taken without a message", "[epochs][lock]") {
   CHECK(bench.locks[1].try_enter(next, X));
 }
 
+TEST_CASE("whoever lets the next tickets in says so", "[epochs][lock]") {
+  Bench bench;
+  bench.mapped.insert(1);
+  bench.says_tickets = true;
+  REQUIRE(bench.epochs.lock(X, 1, false, nullptr));
+  CHECK(bench.said() == "took 1");  // an exclusive one lets nobody in
+  REQUIRE(bench.epochs.unlock(1, nullptr));
+  CHECK(bench.said() == "passed 1");
+  REQUIRE(bench.epochs.lock(S, 1, false, nullptr));
+  CHECK(bench.said() == "took 1, passed 1");  // the next may be shared, too
+  REQUIRE(bench.epochs.unlock(1, nullptr));
+  CHECK(bench.said() == "passed 1");
+  bench.hear(2, Notice::lock, value_of(X));
+  CHECK(bench.said() == "took 0, granted>2");
+  bench.epochs.on_notice(2, {.notice = Notice::unlock, .type = X});
+  CHECK(bench.said() == "passed 0, unlocked>2");
+}
+
+TEST_CASE("a look notice serves tickets without a poll", "[epochs][lock]") {
+  Bench bench;
+  bench.mapped.insert(1);
+  const auto other = bench.locks[1].take();
+  REQUIRE(bench.locks[1].try_enter(other, X));
+  REQUIRE(bench.epochs.lock(X, 1, false, &bench.event("granted")));
+  bench.hear(1, Notice::look);
+  CHECK(bench.said().empty());
+  bench.locks[1].leave(X);
+  bench.hear(1, Notice::look);
+  CHECK(bench.said() == "granted");
+}
+
 TEST_CASE("this rank's own lock", "[epochs][lock]") {
   Bench bench(GENERATE(1, 2));
   REQUIRE(bench.epochs.lock(X, 0, false, &bench.event("granted")));

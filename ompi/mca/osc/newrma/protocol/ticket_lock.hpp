@@ -45,6 +45,14 @@ class TicketLock {
     exclusive_turn_.fetch_add(1, std::memory_order_release);
   }
 
+  /// The tickets that may enter now, shared and exclusively; hints.
+  [[nodiscard]] Ticket shared_turn() const noexcept {
+    return shared_turn_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] Ticket exclusive_turn() const noexcept {
+    return exclusive_turn_.load(std::memory_order_relaxed);
+  }
+
  private:
   Atomic<std::uint32_t> next_{0};
   Atomic<std::uint32_t> shared_turn_{0};     ///< the ticket that may enter shared
