@@ -1,0 +1,360 @@
+// The epoch machine: what the calls have changed is looked at in one loop, so that nothing calls
+// itself.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "epochs.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace overlap::newrma {
+namespace {
+
+/// Has a wrapping count reached a number?
+bool has_reached(std::uint32_t count, std::uint32_t number) noexcept {
+  return static_cast<std::int32_t>(count - number) >= 0;
+}
+
+bool is_exposure(const Epoch& epoch) noexcept { return epoch.kind == EpochKind::exposure; }
+
+bool never_reordered(const Epoch& epoch) noexcept {
+  return epoch.kind == EpochKind::fence || epoch.kind == EpochKind::lock_all;
+}
+
+bool is_passive(const Epoch& epoch) noexcept {
+  return epoch.kind == EpochKind::lock || epoch.kind == EpochKind::lock_all;
+}
+
+}  // namespace
+
+void Epochs::look_at(Access& access) {
+  // One that is done may go with its epoch, before the list is looked through.
+  if (access.listed || access.state == Access::State::done) return;
+  access.listed = true;
+  to_look_at_.push_back(&access);
+}
+
+/// Those between start and complete.
+void Epochs::look_at_accesses(Rank target) {
+  for (const auto& epoch : epochs_) {
+    if (epoch->kind != EpochKind::access) continue;
+    const auto found = epoch->accesses.find(target);
+    if (found != epoch->accesses.end()) look_at(*found->second);
+  }
+}
+
+void Epochs::run() {
+  if (running_) return;
+  running_ = true;
+  for (;;) {
+    if (!to_self_.empty()) {
+      const NoticeMessage notice = to_self_.front();
+      to_self_.pop_front();
+      handle(self_, notice);
+    } else if (!to_look_at_.empty()) {
+      Access& access = *to_look_at_.front();
+      to_look_at_.pop_front();
+      access.listed = false;
+      advance(access);
+    } else if (!update_epochs()) {
+      break;
+    }
+  }
+  running_ = false;
+}
+
+void Epochs::advance(Access& access) {
+  if (access.state == Access::State::idle) {
+    if (!access.epoch.active) return;
+    ask(access);
+  }
+  if (access.state == Access::State::asked) {
+    if (!is_granted(access)) return;
+    access.state = Access::State::open;
+    happen(std::exchange(access.on_grant, nullptr));
+  }
+  if (access.state != Access::State::open) return;
+  start_waiting(access);
+  serve_flushes(access);
+  if (access.epoch.closed && access.first == nullptr && access.flushes.empty()) release(access);
+}
+
+bool Epochs::takes_ticket(const Access& access) {
+  return is_passive(access.epoch) && !access.epoch.no_check &&
+         host_.lock_of(access.target) != nullptr;
+}
+
+WindowLock::Ticket Epochs::take_ticket(Rank owner) {
+  const WindowLock::Ticket ticket = host_.lock_of(owner)->take();
+  host_.took_ticket(owner, ticket);
+  return ticket;
+}
+
+bool Epochs::try_enter(Rank owner, WindowLock::Ticket ticket, LockType type) {
+  if (!host_.lock_of(owner)->try_enter(ticket, type)) return false;
+  if (type == LockType::shared) host_.passed_turn(owner);
+  return true;
+}
+
+void Epochs::leave(Rank owner, LockType type) {
+  host_.lock_of(owner)->leave(type);
+  host_.passed_turn(owner);
+}
+
+void Epochs::ask(Access& access) {
+  access.state = Access::State::asked;
+  const Epoch& epoch = access.epoch;
+  if (epoch.kind == EpochKind::access) {
+    access.number = ++peers_[access.target].starts;
+  } else if (takes_ticket(access)) {
+    access.ticket = take_ticket(access.target);
+    ticketed_.push_back(&access);
+  } else if (is_passive(epoch) && !epoch.no_check) {
+    send(access.target, {.notice = Notice::lock,
+                         .id = access.id,
+                         .value = static_cast<std::uint64_t>(epoch.lock_type)});
+  }
+}
+
+bool Epochs::is_granted(Access& access) {
+  const Epoch& epoch = access.epoch;
+  if (epoch.kind == EpochKind::access)
+    return has_reached(peers_[access.target].posts_seen, access.number);
+  if (epoch.kind == EpochKind::fence || epoch.no_check) return true;
+  if (!takes_ticket(access)) return access.granted;
+  if (!try_enter(access.target, access.ticket, epoch.lock_type)) return false;
+  std::erase(ticketed_, &access);
+  return true;
+}
+
+void Epochs::start_waiting(Access& access) {
+  while (access.waiting != nullptr) {
+    Operation& operation = *access.waiting;
+    access.waiting = operation.next;
+    if (operation.writes) access.written_age = operation.age;
+    host_.start(operation);  // it may be done, and gone
+  }
+}
+
+/// Is everything up to an age known to be at the target? Asks if it is not.
+bool Epochs::is_written(Access& access, std::uint64_t age) {
+  if (access.written_age <= access.seen_age || age <= access.seen_age) return true;
+  if (access.asked_age < age) {
+    access.asked_age = age;
+    send(access.target, {.notice = Notice::flush, .id = access.id, .value = age});
+  }
+  return false;
+}
+
+void Epochs::serve_flushes(Access& access) {
+  std::erase_if(access.flushes, [&](const Access::Flush& flush) {
+    if (access.first != nullptr && access.first->age <= flush.age) return false;
+    if (!flush.local && !is_written(access, flush.age)) return false;
+    happen(flush.event);
+    return true;
+  });
+}
+
+void Epochs::release(Access& access) {
+  const Epoch& epoch = access.epoch;
+  if (epoch.kind == EpochKind::access) {
+    // The target counts: of reordered epochs, too, each one's comes in program order.
+    Peer& peer = peers_[access.target];
+    if (access.number != peer.completes_sent + 1) return;
+    ++peer.completes_sent;
+    send(access.target, {.notice = Notice::complete});
+    look_at_accesses(access.target);
+  } else if (is_passive(epoch) && !epoch.no_check && !takes_ticket(access)) {
+    access.state = Access::State::releasing;
+    send(access.target, {.notice = Notice::unlock, .type = epoch.lock_type, .id = access.id});
+    return;
+  } else {
+    if (!is_written(access, access.written_age)) return;
+    if (takes_ticket(access)) {
+      leave(access.target, epoch.lock_type);
+      grant_wanted();
+    }
+  }
+  set_done(access);
+}
+
+void Epochs::set_done(Access& access) {
+  access.state = Access::State::done;
+  by_id_.erase(access.id);
+  --access.epoch.accesses_left;
+  epochs_changed_ = true;
+}
+
+// Messages.
+
+void Epochs::send(Rank to, const NoticeMessage& notice) {
+  if (to == self_)
+    to_self_.push_back(notice);
+  else
+    host_.send(to, notice);
+}
+
+void Epochs::on_notice(Rank from, const NoticeMessage& notice) {
+  handle(from, notice);
+  run();
+}
+
+void Epochs::handle(Rank from, const NoticeMessage& notice) {
+  switch (notice.notice) {
+    case Notice::post:
+      ++peers_[from].posts_seen;
+      look_at_accesses(from);
+      break;
+    case Notice::complete:
+      ++peers_[from].completes_seen;
+      epochs_changed_ = true;
+      break;
+    case Notice::lock:
+      wanted_locks_.push_back(
+          {take_ticket(self_), static_cast<LockType>(notice.value), from, notice.id});
+      grant_wanted();
+      break;
+    case Notice::unlock:
+      leave(self_, notice.type);
+      send(from, {.notice = Notice::unlocked, .id = notice.id});
+      grant_wanted();
+      break;
+    case Notice::flush:
+      send(from, {.notice = Notice::flushed, .id = notice.id, .value = notice.value});
+      break;
+    case Notice::look: look_at_tickets(); break;
+    case Notice::fence:
+      ++fence_arrivals_[notice.value];
+      epochs_changed_ = true;
+      break;
+    case Notice::granted:
+    case Notice::unlocked:
+    case Notice::flushed: on_answer(notice); break;
+  }
+}
+
+void Epochs::on_answer(const NoticeMessage& notice) {
+  const auto found = by_id_.find(notice.id);
+  if (found == by_id_.end()) return;
+  Access& access = *found->second;
+  if (notice.notice == Notice::unlocked) {
+    set_done(access);
+    return;
+  }
+  if (notice.notice == Notice::granted)
+    access.granted = true;
+  else
+    access.seen_age = std::max(access.seen_age, notice.value);
+  look_at(access);
+}
+
+/// Tickets are served in their order: behind one that is not, none is.
+void Epochs::grant_wanted() {
+  while (!wanted_locks_.empty()) {
+    const WantedLock wanted = wanted_locks_.front();
+    if (!try_enter(self_, wanted.ticket, wanted.type)) return;
+    wanted_locks_.pop_front();
+    send(wanted.origin, {.notice = Notice::granted, .id = wanted.id});
+  }
+}
+
+void Epochs::look_at_tickets() {
+  grant_wanted();
+  for (Access* access : ticketed_) look_at(*access);
+}
+
+void Epochs::poll() {
+  look_at_tickets();
+  run();
+}
+
+// Epochs.
+
+/// @returns  whether there is more to do
+bool Epochs::update_epochs() {
+  if (!std::exchange(epochs_changed_, false)) return false;
+  for (std::size_t i = 0; i < epochs_.size(); ++i) {
+    if (!epochs_[i]->active && !is_blocked(i)) activate(*epochs_[i]);
+  }
+  for (std::size_t i = 0; i < epochs_.size();) {
+    if (!has_ended(*epochs_[i])) {
+      ++i;
+      continue;
+    }
+    happen(epochs_[i]->on_end);
+    epochs_.erase(epochs_.begin() + static_cast<std::ptrdiff_t>(i));
+    epochs_changed_ = true;  // others may become active
+  }
+  return epochs_changed_ || !to_look_at_.empty() || !to_self_.empty();
+}
+
+bool Epochs::is_blocked(std::size_t index) const noexcept {
+  const Epoch& later = *epochs_[index];
+  return std::any_of(epochs_.begin(), epochs_.begin() + static_cast<std::ptrdiff_t>(index),
+                     [&](const auto& earlier) {
+                       return earlier->closed && earlier->closed_at < later.opened_at &&
+                              !may_pass(*earlier, later);
+                     });
+}
+
+bool Epochs::may_pass(const Epoch& earlier, const Epoch& later) const noexcept {
+  if (never_reordered(earlier) || never_reordered(later)) return false;
+  if (is_exposure(later))
+    return is_exposure(earlier) ? reorder_.exposure_after_exposure : reorder_.exposure_after_access;
+  return is_exposure(earlier) ? reorder_.access_after_exposure : reorder_.access_after_access;
+}
+
+void Epochs::activate(Epoch& epoch) {
+  epoch.active = true;
+  for (auto& [target, access] : epoch.accesses) look_at(*access);
+  for (const Rank other : epoch.group) {
+    if (is_exposure(epoch)) {
+      epoch.awaited.push_back(++peers_[other].exposures);
+      send(other, {.notice = Notice::post});
+    } else if (!epoch.accesses.contains(other)) {
+      static_cast<void>(make_access(epoch, other));
+    }
+  }
+}
+
+bool Epochs::has_ended(Epoch& epoch) {
+  if (!epoch.active || !epoch.closed || epoch.accesses_left != 0) return false;
+  if (epoch.kind == EpochKind::fence) return barrier_ended(epoch);
+  return !is_exposure(epoch) || is_exposure_over(epoch);
+}
+
+bool Epochs::is_exposure_over(const Epoch& epoch) {
+  for (std::size_t i = 0; i < epoch.awaited.size(); ++i) {
+    if (!has_reached(peers_[epoch.group[i]].completes_seen, epoch.awaited[i])) return false;
+  }
+  return true;
+}
+
+/// Dissemination: in round k everybody tells the rank 2^k further on.
+bool Epochs::barrier_ended(Epoch& epoch) {
+  const auto rounds = static_cast<std::uint32_t>(fence_arrivals_.size());
+  const auto tell = [&] {
+    if (epoch.round == rounds) return;
+    const auto to = (std::int64_t{self_} + (std::int64_t{1} << epoch.round)) % count_;
+    send(static_cast<Rank>(to), {.notice = Notice::fence, .value = epoch.round});
+  };
+  if (!std::exchange(epoch.in_barrier, true)) tell();
+  while (epoch.round < rounds && has_reached(fence_arrivals_[epoch.round], fences_ended_ + 1)) {
+    ++epoch.round;
+    tell();
+  }
+  if (epoch.round < rounds) return false;
+  ++fences_ended_;
+  return true;
+}
+
+void Epochs::happen(Event* event) {
+  if (event != nullptr && --event->pending == 0) host_.happened(*event);
+}
+
+bool Epochs::in_use() const noexcept {
+  return std::ranges::any_of(epochs_, [this](const auto& each) {
+    return each.get() != fence_ || !each->accesses.empty();
+  });
+}
+
+}  // namespace overlap::newrma
