@@ -22,6 +22,7 @@ VARIANTS = {
     "ring": "--mca pml speculative",
     "channel": "--mca pml speculative --mca btl_ring_rings off",
     "copied": "--mca pml speculative --mca btl_ring_frequent 0",
+    "newrma": "--mca pml speculative --mca osc newrma",
 }
 # How a computation passes (--compute), as the results say it.
 COMPUTES = {
@@ -71,6 +72,9 @@ BENCHMARKS = {
                              calibrate=True),
     "crossing": Benchmark("crossing", "", "--sizes 1k,128k,1m --budget-ms 60", "--budget-ms 200 --skews-ns 0,2000,5000,10000",
                           "--sizes 1k,128k,1m --skews-ns 0,2000,5000,10000"),
+    "onesided_allocated": Benchmark("onesided", "", "--sizes 8,4k,64k --budget-ms 30", on=("vader",), variants=("ob1", "newrma")),
+    "onesided_created": Benchmark("onesided", "--memory created", "--memory created --sizes 8,4k,64k --budget-ms 30", on=("vader",),
+                                  variants=("ob1", "newrma")),
     "matching": Benchmark("matching", "", "--budget-ms 100 --samples 20"),
     "rtr_usage": Benchmark("rtr_usage", "", "--messages 100", "--messages 60"),
     "halo": Benchmark("halo", "--sizes 256k,1m", "--sizes 1m --budget-ms 300", "", "--sizes 1m --budget-ms 1000", on=TRANSPORTS,
