@@ -1,8 +1,8 @@
 // Question: what do one-sided operations cost whose target is ready (lock_all, operation, flush)?
 //
-// Expected (before the first run): on allocated memory 20 ns more than Open MPI's components at 8 B,
-// the same from 4 KiB on; on created memory less at 8 B and the same from 64 KiB on, where both use
-// the kernel's copy.
+// Expected (before the first run): on allocated memory 20 ns more than Open MPI's components at
+// 8 B, the same from 4 KiB on; on created memory less at 8 B and the same from 64 KiB on, where
+// both use the kernel's copy.
 //
 // A sample is one batch of calls on rank 1 by rank 0, divided by their number; rank 1 waits in a
 // barrier. The bytes of the last put and get are checked.
