@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "protocol/epochs.hpp"
+#include "protocol/ticket_takers.hpp"
 
 namespace overlap::newrma {
 
@@ -30,10 +31,7 @@ struct alignas(64) ControlBlock {
   WindowLock lock;
   /// Held while an accumulate is applied: processors of all processes that map the memory do that.
   std::atomic_flag accumulating;
-  /// Who has taken a ticket, by its number: ticket and rank + 1. What more tickets at a time
-  /// overwrite is woken by nobody, and looks now and then.
-  static constexpr std::size_t places = 32;
-  std::array<std::atomic<std::uint64_t>, places> takers;
+  TicketTakers<> takers;  ///< of `lock`
 };
 
 /// Holds the accumulates of others up.

@@ -83,33 +83,17 @@ WindowLock* Window::lock_of(Rank rank) {
   return control != nullptr ? &control->lock : nullptr;
 }
 
-namespace {
-
-std::atomic<std::uint64_t>& taker_of(ControlBlock& control, WindowLock::Ticket ticket) noexcept {
-  return control.takers[ticket % ControlBlock::places];
-}
-
-constexpr std::uint64_t taker(WindowLock::Ticket ticket, Rank rank) noexcept {
-  return std::uint64_t{ticket} << 32U | (static_cast<std::uint32_t>(rank) + 1);
-}
-
-}  // namespace
-
 void Window::took_ticket(Rank owner, WindowLock::Ticket ticket) {
-  taker_of(*memory_->control_of(owner), ticket).store(taker(ticket, self()));
-  // T1, pairs with T2: either this process sees its turn, or who passes it on sees the taker.
-  node::full_fence();
+  memory_->control_of(owner)->takers.note(ticket, self());
 }
 
 /// Wake who may enter now and is somebody else: it may sleep.
 void Window::passed_turn(Rank owner) {
-  node::full_fence();  // T2
   ControlBlock& control = *memory_->control_of(owner);
   const WindowLock::Ticket turns[] = {control.lock.shared_turn(), control.lock.exclusive_turn()};
   for (const WindowLock::Ticket turn : turns) {
-    const std::uint64_t found = taker_of(control, turn).load();
-    const auto rank = static_cast<Rank>(static_cast<std::uint32_t>(found) - 1);
-    if (found == taker(turn, rank) && found != 0 && has_rank(rank) && rank != self()) wake(rank);
+    const std::optional<Rank> taker = control.takers.taker_of(turn);
+    if (taker && has_rank(*taker) && *taker != self()) wake(*taker);
     if (turns[0] == turns[1]) break;
   }
 }

@@ -1,0 +1,141 @@
+// Nobody who waits for a ticket is forgotten by who lets it in.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/osc/newrma/protocol/ticket_takers.hpp"
+#include "opal/mca/common/overlap/tso_explorer.hpp"
+#include "test/support/catch.hpp"
+
+#include <functional>
+
+namespace {
+
+using namespace overlap::newrma;
+using overlap::tso::Machine;
+using overlap::tso::Outcome;
+using overlap::tso::StepKind;
+constexpr LockType S = LockType::shared;
+constexpr LockType X = LockType::exclusive;
+
+/// A model's atomic that begins with zero.
+template <class T>
+struct Zero : overlap::tso::Atomic<T> {
+  Zero() : overlap::tso::Atomic<T>(T{0}) {}
+};
+
+enum class Fault : std::uint8_t {
+  none,
+  notes_late,        ///< when it has looked in vain
+  notes_by_a_store,  ///< which may stay in the store buffer while it looks
+  asks_early         ///< before it leaves
+};
+
+/// Each process takes a ticket, sleeps until it is woken if it may not enter, and leaves.
+class Scenario {
+ public:
+  Scenario(std::vector<LockType> types, Fault fault) : types_(std::move(types)), fault_(fault) {}
+
+  Outcome explore() {
+    std::vector<std::function<void()>> threads;
+    for (std::size_t i = 0; i < types_.size(); ++i) threads.emplace_back([this, i] { play(i); });
+    Machine machine([this] { setup(); }, threads, [] { return true; });
+    return machine.explore().outcome;
+  }
+
+ private:
+  void setup() {
+    lock_.emplace();
+    takers_.emplace();
+    woken_.clear();
+    for (std::size_t i = 0; i < types_.size(); ++i) woken_.emplace_back(0U);
+    stored_.clear();
+    for (std::size_t i = 0; i < types_.size(); ++i) stored_.emplace_back(0U);
+  }
+
+  void note(std::uint32_t ticket, std::size_t me) {
+    if (fault_ == Fault::notes_by_a_store)
+      stored_[ticket].store(static_cast<std::uint32_t>(me) + 1, std::memory_order_release);
+    else
+      takers_->note(ticket, static_cast<std::int32_t>(me));
+  }
+  std::optional<std::int32_t> taker_of(std::uint32_t ticket) {
+    if (fault_ != Fault::notes_by_a_store) return takers_->taker_of(ticket);
+    if (ticket >= types_.size()) return std::nullopt;
+    const std::uint32_t found = stored_[ticket].load(std::memory_order_acquire);
+    return found != 0 ? std::optional(static_cast<std::int32_t>(found) - 1) : std::nullopt;
+  }
+  void wake_taker(std::uint32_t ticket) {
+    if (const auto rank = taker_of(ticket))
+      woken_[static_cast<std::size_t>(*rank)].store(1, std::memory_order_release);
+  }
+  void pass_turn() {
+    const std::uint32_t shared = lock_->shared_turn(), exclusive = lock_->exclusive_turn();
+    wake_taker(shared);
+    if (exclusive != shared) wake_taker(exclusive);
+  }
+
+  void play(std::size_t me) {
+    const LockType type = types_[me];
+    const std::uint32_t ticket = lock_->take();
+    if (fault_ != Fault::notes_late) note(ticket, me);
+    bool inside = lock_->try_enter(ticket, type);
+    if (fault_ == Fault::notes_late && !inside) note(ticket, me);
+    while (!inside) {
+      Machine::current->step({StepKind::await_equal, woken_[me].cell(), 1});
+      woken_[me].exchange(0, std::memory_order_acq_rel);
+      inside = lock_->try_enter(ticket, type);
+    }
+    if (type == S) pass_turn();
+    if (fault_ == Fault::asks_early) wake_taker(ticket + 1);
+    lock_->leave(type);
+    if (fault_ != Fault::asks_early) pass_turn();
+  }
+
+  std::vector<LockType> types_;
+  Fault fault_;
+  std::optional<TicketLock<overlap::tso::Atomic>> lock_;
+  std::optional<TicketTakers<Zero, 4>> takers_;
+  std::vector<overlap::tso::Atomic<std::uint32_t>> woken_;
+  std::vector<overlap::tso::Atomic<std::uint32_t>> stored_;
+};
+
+Outcome outcome_of(std::vector<LockType> types, Fault fault) {
+  return Scenario(std::move(types), fault).explore();
+}
+
+}  // namespace
+
+TEST_CASE("ticket takers: one for each ticket, until its place is needed again") {
+  TicketTakers<std::atomic, 4> takers;
+  CHECK_FALSE(takers.taker_of(0));
+  takers.note(0, 7);
+  takers.note(1, 0);
+  CHECK(takers.taker_of(0) == 7);
+  CHECK(takers.taker_of(0) == 7);
+  CHECK(takers.taker_of(1) == 0);
+  CHECK_FALSE(takers.taker_of(4));  // the same place
+  takers.note(4, 3);
+  CHECK(takers.taker_of(4) == 3);
+  CHECK_FALSE(takers.taker_of(0));
+  takers.note(UINT32_MAX, 2);
+  CHECK(takers.taker_of(UINT32_MAX) == 2);
+}
+
+TEST_CASE("ticket takers: who waits is woken, in every interleaving") {
+  for (const LockType a : {S, X}) {
+    for (const LockType b : {S, X}) {
+      CAPTURE(a == S, b == S);
+      CHECK(outcome_of({a, b}, Fault::none) == Outcome::holds);
+    }
+  }
+}
+
+// Twelve seconds.
+TEST_CASE("ticket takers: shared neighbours wake each other", "[.][long]") {
+  CHECK(outcome_of({X, S, S}, Fault::none) == Outcome::holds);
+}
+
+TEST_CASE("ticket takers: planted faults lose a wake-up") {
+  for (const Fault fault : {Fault::notes_late, Fault::notes_by_a_store, Fault::asks_early}) {
+    CAPTURE(static_cast<int>(fault));
+    CHECK(outcome_of({X, X}, fault) == Outcome::deadlock);
+  }
+}
