@@ -181,6 +181,13 @@ here=$(cd "$(dirname "$0")" && pwd)
         judge "out of registered memory, $pml: sent otherwise" $? ok "all bytes right" "registering [0-9]+ bytes was refused"
     done
 
+    if [ -f "$prefix/lib/openmpi/mca_osc_newrma.so" ]; then
+        job 2 --mca pml speculative --mca osc newrma --mca btl ring,self --mca btl_ring_verbose 1 -x LD_PRELOAD="$shim" "$build/rma_data"
+        judge "windows that cannot be registered: messages instead" $? ok "registering [0-9]+ bytes was refused"
+    else
+        echo "SKIP ring fault: windows that cannot be registered: there is no mca_osc_newrma.so in $prefix/lib/openmpi"
+    fi
+
     # Three queue pairs of each process are refused, then none; then all.
     shim=$build/refuse_queue_pairs.so
     cc -std=gnu11 -O1 -Wall -Wextra -Werror -shared -fPIC -o "$shim" "$here/refuse_queue_pairs.c" || exit 1

@@ -20,7 +20,7 @@ constexpr std::uint32_t message_flags =
 
 }  // namespace
 
-/// What waits: one of the four.
+/// What waits.
 struct Channel::Item {
   MessageHead head;
   std::vector<std::byte> data;  ///< an answer with its bytes
@@ -31,6 +31,7 @@ struct Channel::Item {
 
 Channel::Channel(Window& window, Rank rank) : window_(window), rank_(rank) {}
 Channel::~Channel() {
+  exposed_.drop();  // while its endpoint is there
   if (endpoint_ != nullptr) endpoint_->drop_user();
 }
 
@@ -73,6 +74,27 @@ void Channel::send_memory(std::uint32_t id, std::uint64_t offset_bytes, std::vec
   item->memory = std::move(blocks);
   item->cursor.emplace(item->memory);
   push(std::move(item));
+}
+
+void Channel::send_key_wanted() {
+  auto item = std::make_unique<Item>();
+  item->head = head_of(Kind::key_wanted);
+  push(std::move(item));
+}
+
+void Channel::send_key() {
+  auto item = std::make_unique<Item>();
+  item->head = head_of(Kind::key);
+  push(std::move(item));
+}
+
+void Channel::offer_key() {
+  const WindowMemory& memory = window_.memory();
+  if (exposed_.told() || memory.flavor() == Flavor::dynamic || memory.own_bytes() == 0) return;
+  Endpoint* const way = endpoint();
+  if (way == nullptr) return;
+  const Rail* const rail = transfer_rail(*way);
+  if (rail != nullptr && needs_key(*rail)) send_key();
 }
 
 void Channel::push(std::unique_ptr<Item> item) {
@@ -128,6 +150,10 @@ bool Channel::send_waiting() {
 Channel::Sent Channel::send_next(Item& item) {
   if (item.operation != nullptr) return send_operation_part(*item.operation);
   if (item.cursor) return send_memory_part(item);
+  if (item.head.kind == Kind::key) {
+    const auto key = exposed_.expose(*endpoint_, window_.memory());
+    item.data.assign(key.begin(), key.end());
+  }
   const bool gone = try_message(item.head, {}, item.data.size(), [&item](std::span<std::byte> out) {
     if (!out.empty()) std::memcpy(out.data(), item.data.data(), out.size());
   });

@@ -12,8 +12,10 @@
 #include "ompi/mca/common/overlap/endpoint.hpp"
 #include "ompi/mca/common/overlap/protocol/work_fifo.hpp"
 
+#include "osc_newrma_keys.hpp"
 #include "protocol/message.hpp"
 #include "protocol/message_order.hpp"
+#include "protocol/target_key.hpp"
 
 namespace overlap::newrma {
 
@@ -40,6 +42,13 @@ class Channel final : public Work {
   /// An answer that is read from this rank's memory.
   void send_memory(std::uint32_t id, std::uint64_t offset_bytes, std::vector<Block> blocks);
 
+  /// Ask that rank for the key of its memory.
+  void send_key_wanted();
+  /// Answer with this rank's, or with none.
+  void send_key();
+  /// Tell that rank the key if it will need one and has not been told.
+  void offer_key();
+
   /// The way to that rank; an MPI thread makes it if there is none. @returns  nullptr: it must
   [[nodiscard]] Endpoint* endpoint() { return connect() ? endpoint_ : nullptr; }
   /// Has everything gone to the BTL?
@@ -49,6 +58,7 @@ class Channel final : public Work {
   [[nodiscard]] bool try_again() override;
 
   MessageOrder order;  ///< of what comes in
+  TargetKey target_key;
 
   /// Most bytes of a message, head included.
   static constexpr std::uint64_t message_max_bytes = std::uint64_t{1} << 16U;
@@ -76,6 +86,7 @@ class Channel final : public Work {
   std::uint32_t sent_ = 0;  ///< messages so far
   std::deque<std::unique_ptr<Item>> items_;
   bool sending_ = false;
+  ExposedMemory exposed_;
 };
 
 }  // namespace overlap::newrma

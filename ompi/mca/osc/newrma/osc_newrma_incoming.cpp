@@ -79,6 +79,8 @@ void Window::handle(std::span<const std::byte> message) {
   const auto payload = message.subspan(sizeof head + blocks.size() * sizeof(Block));
   if (head.kind == Kind::data)
     take_data(head, payload);
+  else if (head.kind == Kind::key)
+    channel(head.source).target_key.take(payload);
   else
     handle_request(head, blocks, payload);
 }
@@ -94,8 +96,10 @@ void Window::handle_request(const MessageHead& head, std::span<const Block> bloc
     case Kind::get:
       channel(head.source).send_memory(head.id, head.value, {blocks.begin(), blocks.end()});
       break;
+    case Kind::key_wanted: channel(head.source).send_key(); break;
     case Kind::notice:
-    case Kind::data: break;
+    case Kind::data:
+    case Kind::key: break;
   }
 }
 

@@ -18,6 +18,12 @@ const TypedCount& own_data(const OperationCall& call) noexcept {
   return is_get(call) ? call.result_data : call.origin_data;
 }
 
+/// An adapter's puts and gets spare the target's processor, whatever their size.
+std::uint64_t min_bytes_of(const Endpoint& endpoint, const Rail& rail) noexcept {
+  if (needs_key(rail)) return 1;
+  return endpoint.puts_are_messages() ? put_message_min_bytes : tunables.transfer_min;
+}
+
 std::byte* start_of(const void* buffer, const TypedCount& data) noexcept {
   return static_cast<std::byte*>(const_cast<void*>(buffer)) + data.type->super.true_lb;
 }
@@ -26,27 +32,55 @@ std::byte* start_of(const void* buffer, const TypedCount& data) noexcept {
 
 bool can_transfer(Endpoint& endpoint, const OperationCall& call) {
   if (call.kind != Kind::put && call.kind != Kind::get) return false;
-  const std::uint64_t min_bytes =
-      endpoint.puts_are_messages() ? put_message_min_bytes : tunables.transfer_min;
-  if (call.bytes() < min_bytes || own_data(call).bytes() < call.bytes()) return false;
   if (!call.target_data.is_contiguous() || !own_data(call).is_contiguous()) return false;
-  if (endpoint.memory_rails().size() != 1 || endpoint.eager_rails().size() != 1) return false;
-  const Rail& rail = endpoint.memory_rails().front();
-  if (&rail.btl() != &endpoint.eager_rails().front().btl()) return false;
+  const Rail* const rail = transfer_rail(endpoint);
+  if (rail == nullptr || call.bytes() < min_bytes_of(endpoint, *rail) ||
+      own_data(call).bytes() < call.bytes())
+    return false;
   const std::uint32_t flag = is_get(call) ? MCA_BTL_FLAGS_GET : MCA_BTL_FLAGS_PUT;
-  return rail.btl().btl_register_mem == nullptr && (rail.bml_btl->btl_flags & flag) != 0 &&
-         !(is_get(call) ? rail.get_failed : rail.put_failed);
+  return (rail->bml_btl->btl_flags & flag) != 0 &&
+         !(is_get(call) ? rail->get_failed : rail->put_failed);
 }
 
-void OperationTransfer::go(Endpoint& endpoint, std::uint64_t memory) {
+bool ends_at_target(Endpoint& endpoint) {
+  if (endpoint.copies_itself()) return true;
+  const Rail* const rail = transfer_rail(endpoint);
+  return rail != nullptr && ((rail->btl().btl_flags & btl_flag_remote_completion) != 0 ||
+                             (rail->capability != nullptr && rail->capability->puts_end_at_peer));
+}
+
+void OperationTransfer::go() {
+  Channel& channel = window_.channel(operation_.call().target);
+  if (!needs_key(*transfer_rail(*channel.endpoint()))) {
+    post({});
+    return;
+  }
+  switch (channel.target_key.want(*this)) {
+    case TargetKey::Answer::ready: post(channel.target_key.bytes()); break;
+    case TargetKey::Answer::ask: channel.send_key_wanted(); break;
+    case TargetKey::Answer::wait: break;
+    case TargetKey::Answer::refused: ended(false); break;
+  }
+}
+
+void OperationTransfer::key_came() {
+  const std::span<const std::byte> key =
+      window_.channel(operation_.call().target).target_key.bytes();
+  if (key.empty())
+    ended(false);
+  else
+    post(key);
+}
+
+void OperationTransfer::post(std::span<const std::byte> key) {
   const OperationCall& call = operation_.call();
-  start({.endpoint = &endpoint,
+  start({.endpoint = window_.channel(call.target).endpoint(),
          .direction = is_get(call) ? Direction::get : Direction::put,
          .local = is_get(call) ? start_of(call.result, call.result_data)
                                : start_of(call.origin, call.origin_data),
-         .remote_address =
-             memory + call.start + static_cast<std::uint64_t>(call.target_data.type->super.true_lb),
-         .remote_key = {},
+         .remote_address = window_.memory().address_of(call.target) + call.start +
+                           static_cast<std::uint64_t>(call.target_data.type->super.true_lb),
+         .remote_key = key,
          .came_over = nullptr,
          .bytes = call.bytes()});
 }

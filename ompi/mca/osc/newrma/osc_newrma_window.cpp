@@ -75,6 +75,8 @@ void Window::poll() {
 
 void Window::send(Rank to, const NoticeMessage& notice) {
   if (notice.notice == Notice::flush) ++counters.flushes_sent;
+  // The key goes with the leave to use it, and nobody needs to ask.
+  if (notice.notice == Notice::post || notice.notice == Notice::granted) channel(to).offer_key();
   channel(to).send_notice(notice);
 }
 
@@ -127,7 +129,7 @@ void Window::start(Operation& base) {
   if (operation.transfer != nullptr) {
     ++counters.transferred_operations;
     counters.transferred_bytes += call.bytes();
-    operation.transfer->go(*channel(call.target).endpoint(), memory_->address_of(call.target));
+    operation.transfer->go();
     return;
   }
   send_operation(operation);
@@ -184,8 +186,7 @@ int Window::operate(const OperationCall& call, ompi_request_t** request) {
       endpoint != nullptr && memory_->flavor() != Flavor::dynamic &&
       can_transfer(*endpoint, call)) {
     operation->transfer = std::make_unique<OperationTransfer>(*this, *operation);
-    // What this process has copied itself the target need not be asked for.
-    operation->writes = operation->writes && !endpoint->copies_itself();
+    operation->writes = operation->writes && !ends_at_target(*endpoint);
   }
   epochs_.add(*operation, *access);
   update_polling();

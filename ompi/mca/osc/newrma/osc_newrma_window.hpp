@@ -79,7 +79,8 @@ class Window final : private Host {
     return {.kind = node::WaitKind::epoch, .context = comm_index(&comm_), .source = source};
   }
 
-  // For channels.
+  // For channels and transfers.
+  [[nodiscard]] Channel& channel(Rank rank);
   [[nodiscard]] MessageHead message_head() const noexcept;
   [[nodiscard]] ompi_proc_t& process_of(Rank rank) const noexcept {
     return *ompi_comm_peer_lookup(&comm_, rank);
@@ -119,7 +120,6 @@ class Window final : private Host {
   void took_ticket(Rank owner, WindowLock::Ticket ticket) override;
   void passed_turn(Rank owner) override;
 
-  [[nodiscard]] Channel& channel(Rank rank);
   void wake(Rank rank);
   /// Does this process carry operations on that rank's memory out itself?
   [[nodiscard]] bool is_direct(Rank target) const noexcept {

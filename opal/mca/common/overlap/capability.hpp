@@ -36,6 +36,8 @@ struct BtlCapability {
   /// The BTL may take a message and send it later (while it connects): the descriptor's callback
   /// tells when it has been sent.
   bool keeps_messages = false;
+  /// The completion of a put means that its bytes are in the peer's memory.
+  bool puts_end_at_peer = false;
   /// btl_prepare_src may send a contiguous buffer of at least this size from where it lies (P3.2);
   /// 0: never. The sender asks btl_sendi first, which refuses when it wants that.
   std::size_t in_place_min_bytes = 0;

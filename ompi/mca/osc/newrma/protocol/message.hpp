@@ -18,6 +18,8 @@ enum class Kind : std::uint8_t {
   compare_swap,    ///< [1 block], value to compare with, new value; answered with data
   get,             ///< [blocks]; answered with data
   data,            ///< for operation `id`, from byte `value` of its result on
+  key_wanted,      ///< tell me the key of your memory
+  key,             ///< its bytes; none: my memory cannot be registered
 };
 
 /// A piece of memory of the target.
