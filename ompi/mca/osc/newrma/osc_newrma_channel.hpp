@@ -59,6 +59,9 @@ class Channel final : public Work {
 
   MessageOrder order;  ///< of what comes in
   TargetKey target_key;
+  /// Messages of an access epoch have written that the target has not confirmed: its part of the
+  /// epoch may last. What goes another way would overtake them.
+  bool has_unseen_writes = false;
 
   /// Most bytes of a message, head included.
   static constexpr std::uint64_t message_max_bytes = std::uint64_t{1} << 16U;

@@ -72,6 +72,8 @@ void Window::handle(std::span<const std::byte> message) {
   MessageHead head;
   std::memcpy(&head, message.data(), sizeof head);
   if (head.kind == Kind::notice) {
+    if (head.notice == Notice::flushed || head.notice == Notice::unlocked)
+      channel(head.source).has_unseen_writes = false;
     epochs_.on_notice(head.source, {head.notice, head.lock_type, head.id, head.value});
     return;
   }

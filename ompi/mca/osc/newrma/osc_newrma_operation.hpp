@@ -91,6 +91,7 @@ class RmaOperation : public Operation {
   void finish();
 
   std::uint32_t id = 0;                         ///< its answers name it
+  bool by_copies = false;                       ///< the kernel carries it out (CopiedMemory)
   std::unique_ptr<OperationTransfer> transfer;  ///< of one that a BTL carries out
 
  private:

@@ -126,20 +126,48 @@ void Window::start(Operation& base) {
     give_up(operation);
     return;
   }
+  if (is_passive(operation.access->epoch) && channel(call.target).has_unseen_writes) {
+    if (call.writes()) Epochs::set_written(operation);
+    send_operation(operation);
+    return;
+  }
   if (operation.transfer != nullptr) {
     ++counters.transferred_operations;
     counters.transferred_bytes += call.bytes();
     operation.transfer->go();
     return;
   }
-  send_operation(operation);
+  if (operation.by_copies)
+    start_by_copies(operation);
+  else
+    send_operation(operation);
+}
+
+void Window::start_by_copies(RmaOperation& operation) {
+  const OperationCall& call = operation.call();
+  operation.prepare_messages();
+  std::optional<CopiedMemory> memory =
+      CopiedMemory::of(*channel(call.target).endpoint(), *memory_, call.target);
+  if (memory && memory->carry_out(operation)) {
+    count_direct(call);
+    end_operation(operation);
+    return;
+  }
+  if (call.writes()) Epochs::set_written(operation);
+  send_rest(operation);
 }
 
 void Window::send_operation(RmaOperation& operation) {
+  operation.prepare_messages();
+  send_rest(operation);
+}
+
+void Window::send_rest(RmaOperation& operation) {
   const OperationCall& call = operation.call();
   ++counters.sent_operations;
   counters.sent_bytes += call.bytes();
-  operation.prepare_messages();
+  if (call.writes() && operation.access->epoch.kind == EpochKind::access)
+    channel(call.target).has_unseen_writes = true;
   if (call.answers()) {
     operation.id = next_id_++;
     answered_.emplace(operation.id, &operation);
@@ -163,10 +191,41 @@ int Window::carry_out(const OperationCall& call) noexcept {
   std::byte* const memory = memory_->flavor() == Flavor::dynamic
                                 ? reinterpret_cast<std::byte*>(call.start)
                                 : memory_->data_of(call.target) + call.start;
-  ++counters.direct_operations;
-  counters.direct_bytes += call.bytes();
+  count_direct(call);
   if (!call.accumulates()) return copy_directly(call, memory);
   return accumulate_directly(call, memory, *memory_->control_of(call.target));
+}
+
+void Window::count_direct(const OperationCall& call) noexcept {
+  ++counters.direct_operations;
+  counters.direct_bytes += call.bytes();
+}
+
+/// Does the kernel carry a call out? The target of an active epoch comes by itself, and short
+/// messages cost less. What is attached to a dynamic window only its owner knows.
+std::optional<CopiedMemory> Window::copied_memory(const OperationCall& call, const Access& access) {
+  const bool pays =
+      is_passive(access.epoch) || (!call.accumulates() && call.bytes() >= tunables.transfer_min);
+  if (is_passive(access.epoch) && channel(call.target).has_unseen_writes) return {};
+  if (!pays || memory_->flavor() == Flavor::dynamic || !CopiedMemory::can_carry_out(call))
+    return {};
+  Endpoint* const endpoint = channel(call.target).endpoint();
+  return endpoint != nullptr ? CopiedMemory::of(*endpoint, *memory_, call.target) : std::nullopt;
+}
+
+/// By a transfer, by copies, or (as it is) by messages?
+void Window::choose_way(RmaOperation& operation, const Access& access) {
+  const OperationCall& call = operation.call();
+  if (is_direct(call.target)) return;
+  Endpoint* const endpoint = channel(call.target).endpoint();
+  if (endpoint == nullptr || memory_->flavor() == Flavor::dynamic) return;
+  if (can_transfer(*endpoint, call)) {
+    operation.transfer = std::make_unique<OperationTransfer>(*this, operation);
+    operation.writes = operation.writes && !ends_at_target(*endpoint);
+  } else if (is_passive(access.epoch) && copied_memory(call, access)) {
+    operation.by_copies = true;
+    operation.writes = false;
+  }
 }
 
 int Window::operate(const OperationCall& call, ompi_request_t** request) {
@@ -178,16 +237,19 @@ int Window::operate(const OperationCall& call, ompi_request_t** request) {
     if (request != nullptr) *request = &ompi_request_empty;
     return carry_out(call);
   }
+  if (Epochs::is_open(*access) && CopiedMemory::is_simple(call)) {
+    std::optional<CopiedMemory> memory = copied_memory(call, *access);
+    if (memory && memory->carry_out(call)) {
+      if (request != nullptr) *request = &ompi_request_empty;
+      count_direct(call);
+      return OMPI_SUCCESS;
+    }
+  }
   if (!Epochs::is_open(*access)) ++counters.queued_operations;
   WindowRequest* const made = request != nullptr ? &WindowRequest::make(win_) : nullptr;
   if (request != nullptr) *request = &made->ompi;
   auto* const operation = new RmaOperation(call, made);
-  if (Endpoint* endpoint = is_direct(call.target) ? nullptr : channel(call.target).endpoint();
-      endpoint != nullptr && memory_->flavor() != Flavor::dynamic &&
-      can_transfer(*endpoint, call)) {
-    operation->transfer = std::make_unique<OperationTransfer>(*this, *operation);
-    operation->writes = operation->writes && !ends_at_target(*endpoint);
-  }
+  choose_way(*operation, *access);
   epochs_.add(*operation, *access);
   update_polling();
   return OMPI_SUCCESS;

@@ -15,6 +15,7 @@
 #include "opal/mca/common/overlap/tunables.hpp"
 
 #include "osc_newrma_channel.hpp"
+#include "osc_newrma_copied.hpp"
 #include "osc_newrma_memory.hpp"
 #include "osc_newrma_operation.hpp"
 #include "osc_newrma_request.hpp"
@@ -126,9 +127,15 @@ class Window final : private Host {
     return target == self() || memory_->data_of(target) != nullptr;
   }
   [[nodiscard]] int carry_out(const OperationCall& call) noexcept;
+  [[nodiscard]] std::optional<CopiedMemory> copied_memory(const OperationCall& call,
+                                                          const Access& access);
+  void count_direct(const OperationCall& call) noexcept;
+  void choose_way(RmaOperation& operation, const Access& access);
+  void start_by_copies(RmaOperation& operation);
   void end_operation(RmaOperation& operation);
   void give_up(RmaOperation& operation);
   void send_operation(RmaOperation& operation);
+  void send_rest(RmaOperation& operation);
   void handle(std::span<const std::byte> message);
   void handle_request(const MessageHead& head, std::span<const Block> blocks,
                       std::span<const std::byte> payload);

@@ -113,6 +113,11 @@ struct Epoch {
   std::uint32_t round = 0;
 };
 
+/// Does its target take part by no call?
+[[nodiscard]] inline bool is_passive(const Epoch& epoch) noexcept {
+  return epoch.kind == EpochKind::lock || epoch.kind == EpochKind::lock_all;
+}
+
 /// Which epochs may become active before earlier ones have ended: the program says that they touch
 /// different memory. Those of fences and lock_all never may.
 struct Reorder {

@@ -20,10 +20,6 @@ bool never_reordered(const Epoch& epoch) noexcept {
   return epoch.kind == EpochKind::fence || epoch.kind == EpochKind::lock_all;
 }
 
-bool is_passive(const Epoch& epoch) noexcept {
-  return epoch.kind == EpochKind::lock || epoch.kind == EpochKind::lock_all;
-}
-
 }  // namespace
 
 void Epochs::look_at(Access& access) {

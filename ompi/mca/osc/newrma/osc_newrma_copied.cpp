@@ -1,0 +1,205 @@
+// Operations by copies of the kernel.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "osc_newrma_copied.hpp"
+
+#include "ompi/mca/common/overlap/process.hpp"
+#include "opal/mca/common/overlap/message.hpp"
+
+#include "osc_newrma_keys.hpp"
+
+namespace overlap::newrma {
+namespace {
+
+// What a call waits for at once: longer puts and gets go piece by piece, as transfers.
+constexpr std::uint64_t simple_max_bytes = std::uint64_t{1} << 16U;
+// An accumulate whose data lies on the stack meanwhile.
+constexpr std::uint64_t accumulate_max_bytes = 2048;
+// Packed or unpacked at a time.
+constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 16U;
+
+struct CopyEnd {
+  bool has_ended = false;
+  bool ok = false;
+};
+
+void on_copied(mca_btl_base_module_t*, mca_btl_base_endpoint_t*, void*,
+               mca_btl_base_registration_handle_t*, void* end, void*, int status) noexcept {
+  *static_cast<CopyEnd*>(end) = {.has_ended = true, .ok = status == OMPI_SUCCESS};
+}
+
+const TypedCount& own_data(const OperationCall& call) noexcept {
+  return call.kind == Kind::get ? call.result_data : call.origin_data;
+}
+
+std::byte* start_of(const void* buffer, const TypedCount& data) noexcept {
+  return static_cast<std::byte*>(const_cast<void*>(buffer)) + data.type->super.true_lb;
+}
+
+std::uint64_t target_start(const OperationCall& call) noexcept {
+  return call.start + static_cast<std::uint64_t>(call.target_data.type->super.true_lb);
+}
+
+/// What has been carried out in part cannot go another way.
+[[noreturn]] void abort_job_without_memory() {
+  show_message(
+      "osc/newrma: the kernel cannot copy part of an operation to or from a window of another "
+      "process of this node. The job ends.\nFree or unmap the memory of a window behind "
+      "MPI_Win_free only, and make windows of memory that may be written.");
+  abort_job(MPI_ERR_RMA_RANGE);
+}
+
+bool is_no_op(const OperationCall& call) noexcept { return call.op == &ompi_mpi_op_no_op.op; }
+
+}  // namespace
+
+std::optional<CopiedMemory> CopiedMemory::of(Endpoint& endpoint, const WindowMemory& memory,
+                                             Rank target) {
+  ControlBlock* const control = memory.control_of(target);
+  Rail* const rail = transfer_rail(endpoint);
+  constexpr std::uint32_t both = MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET;
+  if (control == nullptr || rail == nullptr || !endpoint.copies_itself() || needs_key(*rail) ||
+      (rail->bml_btl->btl_flags & both) != both || rail->put_failed || rail->get_failed ||
+      rail->btl().btl_put_alignment > 1 || rail->btl().btl_get_alignment > 1)
+    return {};
+  return CopiedMemory(*rail, memory.address_of(target), *control);
+}
+
+bool CopiedMemory::can_carry_out(const OperationCall& call) noexcept {
+  return call.element == nullptr || !has_gaps(*call.element);
+}
+
+bool CopiedMemory::is_simple(const OperationCall& call) noexcept {
+  if (!can_carry_out(call) || !call.target_data.is_contiguous()) return false;
+  if (!call.accumulates())
+    return call.bytes() <= simple_max_bytes && own_data(call).is_contiguous() &&
+           own_data(call).bytes() >= call.bytes();
+  return call.bytes() <= accumulate_max_bytes &&
+         (is_no_op(call) || call.origin_data.is_contiguous()) &&
+         (!call.answers() || call.result_data.is_contiguous());
+}
+
+bool CopiedMemory::read(std::uint64_t start, std::span<std::byte> to) {
+  return copy(rail_.btl().btl_get, start, to, rail_.get_failed);
+}
+
+bool CopiedMemory::write(std::uint64_t start, std::span<const std::byte> from) {
+  const std::span<std::byte> unchanged(const_cast<std::byte*>(from.data()), from.size());
+  return copy(rail_.btl().btl_put, start, unchanged, rail_.put_failed);
+}
+
+/// Copy once. @param failed  set where the kernel refuses: this rail is not asked again
+bool CopiedMemory::copy(Copy* by, std::uint64_t start, std::span<std::byte> own, bool& failed) {
+  if (own.empty()) return true;
+  CopyEnd end;
+  const int rc = by(&rail_.btl(), rail_.bml_btl->btl_endpoint, own.data(), address_ + start,
+                    nullptr, nullptr, own.size(), 0, MCA_BTL_NO_ORDER, on_copied, &end, nullptr);
+  failed = rc < 0 || !end.has_ended || !end.ok;
+  if (failed && has_copied_) abort_job_without_memory();
+  has_copied_ = true;
+  return !failed;
+}
+
+bool CopiedMemory::carry_out(const OperationCall& call) {
+  if (call.kind == Kind::put)
+    return write(target_start(call), {start_of(call.origin, call.origin_data), call.bytes()});
+  if (call.kind == Kind::get)
+    return read(target_start(call), {start_of(call.result, call.result_data), call.bytes()});
+  if (call.kind != Kind::compare_swap) return accumulate(call);
+  return compare_swap(call, {static_cast<std::byte*>(call.result), call.bytes()});
+}
+
+bool CopiedMemory::compare_swap(const OperationCall& call, std::span<std::byte> old) {
+  const AccumulateGuard guard(control_);
+  if (!read(call.start, old)) return false;
+  return std::memcmp(old.data(), call.compare, old.size()) != 0 ||
+         write(call.start, {static_cast<const std::byte*>(call.origin), old.size()});
+}
+
+bool CopiedMemory::accumulate(const OperationCall& call) {
+  alignas(64) std::array<std::byte, accumulate_max_bytes> place;
+  const std::span<std::byte> data(place.data(), call.bytes());
+  const std::byte* const origin =
+      is_no_op(call) ? nullptr : start_of(call.origin, call.origin_data);
+  const AccumulateGuard guard(control_);
+  if (!read(target_start(call), data)) return false;
+  if (call.answers())
+    std::memcpy(start_of(call.result, call.result_data), data.data(), data.size());
+  if (is_no_op(call)) return true;
+  apply_elements(*call.op, *call.element, data.data(), {origin, data.size()});
+  return write(target_start(call), data);
+}
+
+bool CopiedMemory::get_blocks(RmaOperation& operation, std::span<const Block> blocks,
+                              std::uint64_t position) {
+  old_.resize(piece_bytes);
+  for (const Block& each : blocks) {
+    for (std::uint64_t done = 0; done < each.bytes;) {
+      const std::span piece(old_.data(), std::min(piece_bytes, each.bytes - done));
+      if (!read(each.address + done, piece)) return false;
+      operation.take_result(position, piece);
+      position += piece.size();
+      done += piece.size();
+    }
+  }
+  return true;
+}
+
+bool CopiedMemory::put_blocks(std::span<const Block> blocks, std::span<const std::byte> payload) {
+  for (const Block& each : blocks) {
+    if (!write(each.address, payload.first(each.bytes))) return false;
+    payload = payload.subspan(each.bytes);
+  }
+  return true;
+}
+
+/// Blocks of an accumulate; what was there before comes to be in old_.
+bool CopiedMemory::accumulate_blocks(const OperationCall& call, std::span<const Block> blocks,
+                                     std::span<const std::byte> payload) {
+  const AccumulateGuard guard(control_);
+  std::vector<std::byte> now;
+  old_.clear();
+  for (const Block& each : blocks) {
+    now.resize(each.bytes);
+    if (!read(each.address, now)) return false;
+    if (call.answers()) old_.insert(old_.end(), now.begin(), now.end());
+    if (is_no_op(call)) continue;
+    apply_elements(*call.op, *call.element, now.data(), payload.first(each.bytes));
+    payload = payload.subspan(each.bytes);
+    if (!write(each.address, now)) return false;
+  }
+  return true;
+}
+
+bool CopiedMemory::carry_out_message(RmaOperation& operation, std::span<const Block> blocks,
+                                     std::span<const std::byte> payload, std::uint64_t position) {
+  const OperationCall& call = operation.call();
+  if (call.kind == Kind::put) return put_blocks(blocks, payload);
+  if (call.kind == Kind::get) return get_blocks(operation, blocks, position);
+  if (call.kind == Kind::compare_swap) {
+    old_.resize(call.bytes());
+    if (!compare_swap(call, old_)) return false;
+  } else if (!accumulate_blocks(call, blocks, payload)) {
+    return false;
+  }
+  if (call.answers()) operation.take_result(position, old_);
+  return true;
+}
+
+bool CopiedMemory::carry_out(RmaOperation& operation) {
+  std::vector<std::byte> payload;
+  std::vector<Block> blocks;
+  while (!operation.all_sent()) {
+    MessageHead head;
+    blocks.clear();
+    payload.resize(operation.next_blocks(blocks, piece_bytes, head));
+    if (!payload.empty()) operation.write_payload(payload);
+    if (!carry_out_message(operation, blocks, payload, head.value)) {
+      operation.message_not_gone();
+      return false;
+    }
+    operation.message_gone();
+  }
+  return true;
+}
+
+}  // namespace overlap::newrma

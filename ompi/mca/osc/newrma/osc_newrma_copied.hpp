@@ -1,0 +1,70 @@
+// Windows of other processes of the node that this process does not map: the kernel copies.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "ompi/mca/common/overlap/openmpi.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ompi/mca/common/overlap/endpoint.hpp"
+
+#include "osc_newrma_memory.hpp"
+#include "osc_newrma_operation.hpp"
+
+namespace overlap::newrma {
+
+/// Memory of one other rank, read and written by the shared-memory BTL's puts and gets (CMA), which
+/// end inside the call. Accumulates are atomic by the lock in the rank's control block, as those of
+/// everybody else: the target need not come.
+///
+/// @thread  progress lock held
+class CopiedMemory {
+ public:
+  /// @returns  nothing: the kernel does not copy between these two, or has refused to
+  [[nodiscard]] static std::optional<CopiedMemory> of(Endpoint& endpoint,
+                                                      const WindowMemory& memory, Rank target);
+
+  /// Can it be carried out at all? Elements with gaps only their owner may write: the gaps are not
+  /// part of the window's data.
+  [[nodiscard]] static bool can_carry_out(const OperationCall& call) noexcept;
+  /// Can it without packing, in few copies that one call may wait for?
+  [[nodiscard]] static bool is_simple(const OperationCall& call) noexcept;
+  /// @param call  a simple one
+  /// @returns  false: the kernel has refused, nothing has been written
+  [[nodiscard]] bool carry_out(const OperationCall& call);
+  /// Carry the messages of an operation out instead of sending them.
+  /// @param operation  whose messages are prepared
+  /// @returns  false: the kernel has refused, what is left must be sent
+  [[nodiscard]] bool carry_out(RmaOperation& operation);
+
+ private:
+  using Copy = std::remove_pointer_t<mca_btl_base_module_put_fn_t>;
+
+  CopiedMemory(Rail& rail, std::uint64_t address, ControlBlock& control) noexcept
+      : rail_(rail), address_(address), control_(control) {}
+
+  [[nodiscard]] bool copy(Copy* by, std::uint64_t start, std::span<std::byte> own, bool& failed);
+  [[nodiscard]] bool read(std::uint64_t start, std::span<std::byte> to);
+  [[nodiscard]] bool write(std::uint64_t start, std::span<const std::byte> from);
+  [[nodiscard]] bool accumulate(const OperationCall& call);
+  [[nodiscard]] bool compare_swap(const OperationCall& call, std::span<std::byte> old);
+  [[nodiscard]] bool carry_out_message(RmaOperation& operation, std::span<const Block> blocks,
+                                       std::span<const std::byte> payload, std::uint64_t position);
+  [[nodiscard]] bool put_blocks(std::span<const Block> blocks, std::span<const std::byte> payload);
+  [[nodiscard]] bool get_blocks(RmaOperation& operation, std::span<const Block> blocks,
+                                std::uint64_t position);
+  [[nodiscard]] bool accumulate_blocks(const OperationCall& call, std::span<const Block> blocks,
+                                       std::span<const std::byte> payload);
+
+  Rail& rail_;
+  std::uint64_t address_;
+  ControlBlock& control_;
+  bool has_copied_ = false;
+  std::vector<std::byte> old_;
+};
+
+}  // namespace overlap::newrma

@@ -1,0 +1,150 @@
+// Passive targets that make no call at all, where nothing of theirs is needed: the origin's processor
+// or an adapter does the work. No interrupt thread runs.
+// OVERLAP_TEST_ACCUMULATES=0: an adapter that does not accumulate.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rma.hpp"
+#include "scene.hpp"
+
+using namespace overlap::test;
+
+namespace {
+
+constexpr int origin = 0, target = 1;
+constexpr std::size_t words = 3000;
+
+/// Let the target stay out of MPI while the origin acts under a lock.
+template <class Action>
+void while_target_is_away(Array<Word>& window, Steps& steps, int& step, Action&& action) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  step += 2;
+  if (rank() == origin) {
+    steps.wait_for(step - 1);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, window.win);
+    action();
+    MPI_Win_unlock(target, window.win);
+    steps.reach(step);
+  } else if (rank() == target) {
+    steps.reach(step - 1);
+    steps.wait_for(step);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+constexpr Kind kinds[] = {Kind::create, Kind::allocate};
+
+/// The key of the memory and the connection are there: an adapter needs both sides for them.
+void meet(Array<Word>& window) {
+  Word word = 0;
+  if (rank() == origin) {
+    MPI_Win_lock(MPI_LOCK_SHARED, target, 0, window.win);
+    get(window, word, target, 0);
+    MPI_Win_unlock(target, window.win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+}  // namespace
+
+TEST_CASE("Passive target: puts and gets of any size need no call of it") {
+  if (size() < 2) return;
+  Steps steps;
+  int step = 0;
+  for (const Kind kind : kinds) {
+    Array<Word> window(words, 7, kind);
+    meet(window);
+    for (const int count : {1, 100, 256, 3000}) {
+      CAPTURE(name_of(kind), count);
+      std::vector<Word> data(words, count), back(words, 0);
+      while_target_is_away(window, steps, step, [&] {
+        MPI_Put(data.data(), count, MPI_INT64_T, target, 0, count, MPI_INT64_T, window.win);
+        MPI_Win_flush(target, window.win);
+        MPI_Get(back.data(), count, MPI_INT64_T, target, 0, count, MPI_INT64_T, window.win);
+      });
+      data.resize(static_cast<std::size_t>(count));
+      back.resize(data.size());
+      if (rank() == origin) CHECK(back == data);
+      if (rank() == target) {
+        CHECK(own(window, 0) == count);
+        CHECK(own(window, data.size() - 1) == count);
+      }
+    }
+  }
+}
+
+TEST_CASE("Passive target: accumulates need no call of it") {
+  if (size() < 2 || setting("OVERLAP_TEST_ACCUMULATES", 1) == 0) return;
+  Steps steps;
+  int step = 0;
+  for (const Kind kind : kinds) {
+    CAPTURE(name_of(kind));
+    Array<Word> window(words, 10, kind);
+    meet(window);
+    std::vector<Word> data(words, 5), old(words, 0), seen(words, 0);
+    Word fetched = 0, swapped = 0;
+    const Word one = 1, sixteen = 16, hundred = 100;
+    const int count = static_cast<int>(words);
+    while_target_is_away(window, steps, step, [&] {
+      MPI_Accumulate(data.data(), count, MPI_INT64_T, target, 0, count, MPI_INT64_T, MPI_SUM,
+                     window.win);
+      MPI_Get_accumulate(nullptr, 0, MPI_INT64_T, seen.data(), count, MPI_INT64_T, target, 0, count,
+                         MPI_INT64_T, MPI_NO_OP, window.win);
+      MPI_Get_accumulate(data.data(), count, MPI_INT64_T, old.data(), count, MPI_INT64_T, target, 0,
+                         count, MPI_INT64_T, MPI_REPLACE, window.win);
+      MPI_Win_flush(target, window.win);
+      MPI_Fetch_and_op(&one, &fetched, MPI_INT64_T, target, window.index(target, 0), MPI_SUM,
+                       window.win);
+      MPI_Accumulate(&data[0], 2, MPI_INT64_T, target, window.index(target, 0), 2, MPI_INT64_T,
+                     MPI_PROD, window.win);
+      MPI_Accumulate(&sixteen, 1, MPI_INT64_T, target, window.index(target, 1), 1, MPI_INT64_T,
+                     MPI_REPLACE, window.win);
+      MPI_Compare_and_swap(&hundred, &sixteen, &swapped, MPI_INT64_T, target,
+                           window.index(target, 1), window.win);
+    });
+    if (rank() == origin) {
+      CHECK(seen == std::vector<Word>(words, 15));
+      CHECK(old == std::vector<Word>(words, 15));
+      CHECK(fetched == 5);
+      CHECK(swapped == 16);
+    }
+    if (rank() == target) {
+      CHECK(own(window, 0) == 30);
+      CHECK(own(window, 1) == 100);
+      CHECK(own(window, words - 1) == 5);
+    }
+  }
+}
+
+TEST_CASE("Passive target: data with gaps needs no call of it") {
+  if (size() < 2 || setting("OVERLAP_TEST_ACCUMULATES", 1) == 0) return;
+  Steps steps;
+  int step = 0;
+  MPI_Datatype every_third = MPI_DATATYPE_NULL;
+  constexpr int count = 1000;
+  MPI_Type_vector(count, 1, 3, MPI_INT64_T, &every_third);
+  MPI_Type_commit(&every_third);
+  for (const Kind kind : kinds) {
+    CAPTURE(name_of(kind));
+    Array<Word> window(words, 1, kind);
+    meet(window);
+    std::vector<Word> data(words, 4), back(words, 0), packed(count, 0);
+    while_target_is_away(window, steps, step, [&] {
+      MPI_Put(data.data(), 1, every_third, target, 0, 1, every_third, window.win);
+      MPI_Win_flush(target, window.win);
+      MPI_Accumulate(data.data(), 1, every_third, target, 0, count, MPI_INT64_T, MPI_SUM,
+                     window.win);
+      MPI_Win_flush(target, window.win);
+      MPI_Get(back.data(), 1, every_third, target, 0, 1, every_third, window.win);
+      MPI_Get(packed.data(), count, MPI_INT64_T, target, window.index(target, 0), 1, every_third,
+              window.win);
+    });
+    if (rank() == origin) {
+      CHECK((back[0] == 8 && back[1] == 0 && back[3] == 8 && back[2997] == 4));
+      CHECK((packed[0] == 8 && packed[333] == 8 && packed[334] == 4));
+    }
+    if (rank() == target) {
+      CHECK((own(window, 0) == 8 && own(window, 1) == 5 && own(window, 999) == 8));
+      CHECK((own(window, 1000) == 1 && own(window, 1002) == 4));
+    }
+  }
+  MPI_Type_free(&every_third);
+}
