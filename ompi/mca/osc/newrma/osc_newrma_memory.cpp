@@ -74,41 +74,45 @@ int WindowMemory::make(ompi_communicator_t& comm, const WindowCall& call) {
   if (rc != OMPI_SUCCESS) return rc;
   Rank first = self_;
   if (rc = broadcast(*node.comm, &first, sizeof first); rc != OMPI_SUCCESS) return rc;
-  if (rc = exchange_facts(comm, first); rc != OMPI_SUCCESS) return rc;
+  AllFacts all(static_cast<std::size_t>(ompi_comm_size(&comm)));
+  if (rc = exchange_facts(comm, first, all); rc != OMPI_SUCCESS) return rc;
   std::vector<Rank> locals;
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    if (ranks_[i].node_first == first) locals.push_back(static_cast<Rank>(i));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].node_first == first) locals.push_back(static_cast<Rank>(i));
   }
-  if (call_.flavor == Flavor::shared && locals.size() != ranks_.size()) return OMPI_ERR_RMA_SHARED;
-  bool made = share(*node.comm, locals);
-  if (!made && call_.flavor != Flavor::shared) made = keep_to_itself();
+  if (call_.flavor == Flavor::shared && locals.size() != all.size()) return OMPI_ERR_RMA_SHARED;
+  const bool shared = share(*node.comm, all, locals);
+  bool made = shared;
+  if (!made && call_.flavor != Flavor::shared) made = keep_to_itself(all);
   int all_made = 0;
   if (rc = agree(comm, made ? 1 : 0, all_made); rc != OMPI_SUCCESS) return rc;
-  return all_made == 1 ? exchange_addresses(comm) : OMPI_ERR_OUT_OF_RESOURCE;
+  return all_made == 1 ? exchange_addresses(comm, !shared || first == self_)
+                       : OMPI_ERR_OUT_OF_RESOURCE;
 }
 
-int WindowMemory::exchange_addresses(ompi_communicator_t& comm) {
+/// @param is_first  writes them for its node, which does not read them before the window is made
+int WindowMemory::exchange_addresses(ompi_communicator_t& comm, bool is_first) {
   const auto own = reinterpret_cast<std::uint64_t>(own_);
   std::vector<std::uint64_t> all(ranks_.size());
   if (const int rc = gather_all(comm, &own, all.data(), sizeof own); rc != OMPI_SUCCESS) return rc;
-  for (std::size_t i = 0; i < all.size(); ++i) ranks_[i].address = all[i];
+  for (std::size_t i = 0; is_first && i < all.size(); ++i) ranks_[i].address = all[i];
   return OMPI_SUCCESS;
 }
 
-int WindowMemory::exchange_facts(ompi_communicator_t& comm, Rank node_first) {
+int WindowMemory::exchange_facts(ompi_communicator_t& comm, Rank node_first, AllFacts& all) {
   const RankFacts own{
       .bytes = call_.bytes, .displacement_unit = call_.displacement_unit, .node_first = node_first};
-  ranks_.resize(static_cast<std::size_t>(ompi_comm_size(&comm)));
-  return gather_all(comm, &own, ranks_.data(), sizeof own);
+  return gather_all(comm, &own, all.data(), sizeof own);
 }
 
 /// Where the data of the node's ranks lies. @returns  bytes of the whole
-std::uint64_t WindowMemory::place_data(const std::vector<Rank>& locals) {
-  std::uint64_t end = round_up(sizeof(ControlBlock) * locals.size(), page_bytes());
+std::uint64_t WindowMemory::place_data(const AllFacts& all, const std::vector<Rank>& locals) {
+  std::uint64_t end =
+      round_up(sizeof(ControlBlock) * locals.size() + sizeof(RankFacts) * all.size(), page_bytes());
   for (const Rank rank : locals) {
     offsets_.push_back(end);
     if (!allocates()) continue;
-    end += bytes_of(rank);
+    end += all[static_cast<std::size_t>(rank)].bytes;
     // MPI_Win_allocate_shared: neighbours' memory is adjacent unless the program says otherwise.
     if (call_.flavor == Flavor::allocate || call_.noncontiguous) end = round_up(end, page_bytes());
   }
@@ -116,8 +120,9 @@ std::uint64_t WindowMemory::place_data(const std::vector<Rank>& locals) {
 }
 
 /// @returns  false, at all ranks of the node alike: they cannot
-bool WindowMemory::share(ompi_communicator_t& node, const std::vector<Rank>& locals) {
-  segment_bytes_ = place_data(locals);
+bool WindowMemory::share(ompi_communicator_t& node, AllFacts& all,
+                         const std::vector<Rank>& locals) {
+  segment_bytes_ = place_data(all, locals);
   const bool is_first = locals.front() == self_;
   Descriptor file;
   node::DescriptorAddress address;
@@ -128,28 +133,40 @@ bool WindowMemory::share(ompi_communicator_t& node, const std::vector<Rank>& loc
   if (broadcast(node, &address, sizeof address) != OMPI_SUCCESS) return false;
   if (!is_first && address.descriptor >= 0) file = address.open(O_RDWR);
   if (file) segment_ = map(file.get(), segment_bytes_, MAP_SHARED);
+  if (is_first && segment_ != nullptr) write_facts(all, locals);
   // The first one's descriptor is open until all have mapped the file.
   int all_mapped = 0;
   if (agree(node, segment_ != nullptr ? 1 : 0, all_mapped) != OMPI_SUCCESS || all_mapped == 0)
     return false;
-  place(locals);
+  place(locals, all.size());
   return true;
 }
 
-bool WindowMemory::keep_to_itself() {
+bool WindowMemory::keep_to_itself(AllFacts& all) {
   if (segment_ != nullptr) munmap(std::exchange(segment_, nullptr), segment_bytes_);
   offsets_.clear();
-  for (RankFacts& each : ranks_) each.mapped_index = -1;
-  segment_bytes_ = place_data({self_});
+  segment_bytes_ = place_data(all, {self_});
   segment_ = map(-1, segment_bytes_, MAP_PRIVATE | MAP_ANONYMOUS);
   if (segment_ == nullptr) return false;
-  place({self_});
+  write_facts(all, {self_});
+  place({self_}, all.size());
   return true;
 }
 
-void WindowMemory::place(const std::vector<Rank>& locals) {
+/// Into the segment, behind the control blocks: once for all who map it.
+void WindowMemory::write_facts(AllFacts& all, const std::vector<Rank>& locals) {
+  for (RankFacts& each : all) each.mapped_index = -1;
+  for (std::size_t i = 0; i < locals.size(); ++i)
+    all[static_cast<std::size_t>(locals[i])].mapped_index = static_cast<std::int32_t>(i);
+  std::memcpy(static_cast<std::byte*>(segment_) + sizeof(ControlBlock) * locals.size(), all.data(),
+              all.size() * sizeof(RankFacts));
+}
+
+/// @param ranks  of the window
+void WindowMemory::place(const std::vector<Rank>& locals, std::size_t ranks) {
+  std::byte* const facts = static_cast<std::byte*>(segment_) + sizeof(ControlBlock) * locals.size();
+  ranks_ = {reinterpret_cast<RankFacts*>(facts), ranks};
   for (std::size_t i = 0; i < locals.size(); ++i) {
-    ranks_[static_cast<std::size_t>(locals[i])].mapped_index = static_cast<std::int32_t>(i);
     if (allocates() || locals[i] == self_) mapped_.push_back(locals[i]);
   }
   own_ = allocates() ? data_of(self_) : static_cast<std::byte*>(call_.base);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "protocol/epochs.hpp"
@@ -51,8 +52,9 @@ class AccumulateGuard {
 
 /// Memory of all ranks of one window.
 ///
-/// Ranks of a node share a memory file without a name: their control blocks, and in windows that
-/// MPI allocates their data. Where the kernel refuses it each has its own, and nobody maps others'.
+/// Ranks of a node share a memory file without a name: their control blocks, what is known of all
+/// ranks of the window, and in windows that MPI allocates their data. Where the kernel refuses it
+/// each has its own, and nobody maps others'.
 class WindowMemory {
  public:
   /// Collective over `comm`, which has no other use meanwhile.
@@ -100,7 +102,7 @@ class WindowMemory {
   [[nodiscard]] std::byte* find(std::uint64_t address, std::uint64_t bytes) const noexcept;
 
  private:
-  /// One rank, as all ranks know it.
+  /// One rank, as all ranks of this node know it.
   struct RankFacts {
     std::uint64_t bytes = 0;
     std::int32_t displacement_unit = 1;
@@ -113,17 +115,21 @@ class WindowMemory {
     std::uint64_t end;
   };
 
-  [[nodiscard]] int exchange_facts(ompi_communicator_t& comm, Rank node_first);
-  [[nodiscard]] int exchange_addresses(ompi_communicator_t& comm);
-  [[nodiscard]] bool share(ompi_communicator_t& node, const std::vector<Rank>& locals);
-  [[nodiscard]] bool keep_to_itself();
-  void place(const std::vector<Rank>& locals);
-  [[nodiscard]] std::uint64_t place_data(const std::vector<Rank>& locals);
+  using AllFacts = std::vector<RankFacts>;
+
+  [[nodiscard]] int exchange_facts(ompi_communicator_t& comm, Rank node_first, AllFacts& all);
+  [[nodiscard]] int exchange_addresses(ompi_communicator_t& comm, bool is_first);
+  [[nodiscard]] bool share(ompi_communicator_t& node, AllFacts& all,
+                           const std::vector<Rank>& locals);
+  [[nodiscard]] bool keep_to_itself(AllFacts& all);
+  void write_facts(AllFacts& all, const std::vector<Rank>& locals);
+  void place(const std::vector<Rank>& locals, std::size_t ranks);
+  [[nodiscard]] std::uint64_t place_data(const AllFacts& all, const std::vector<Rank>& locals);
 
   WindowCall call_;
   Rank self_ = 0;
   std::byte* own_ = nullptr;
-  std::vector<RankFacts> ranks_;
+  std::span<RankFacts> ranks_;          ///< in the segment
   std::vector<std::uint64_t> offsets_;  ///< of the data of each rank of the node in the segment
   std::vector<Rank> mapped_;
   void* segment_ = nullptr;
