@@ -419,3 +419,18 @@ TEST_CASE("A window outlives its communicator") {
     MPI_Comm_free(&after);
   }
 }
+
+TEST_CASE("Window: its memory is freed before the window is") {
+  constexpr std::size_t bytes = std::size_t{4} << 20;  // returned to the kernel at once
+  void* const memory = std::malloc(bytes);
+  MPI_Win win = MPI_WIN_NULL;
+  MPI_Win_create(memory, bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  const int right = (rank() + 1) % size();
+  Bytes data(5000, 3);
+  MPI_Win_lock(MPI_LOCK_SHARED, right, 0, win);
+  MPI_Put(data.data(), 5000, MPI_BYTE, right, 0, 5000, MPI_BYTE, win);
+  MPI_Win_unlock(right, win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::free(memory);
+  CHECK(MPI_Win_free(&win) == MPI_SUCCESS);
+}

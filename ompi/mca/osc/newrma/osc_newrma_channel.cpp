@@ -31,7 +31,6 @@ struct Channel::Item {
 
 Channel::Channel(Window& window, Rank rank) : window_(window), rank_(rank) {}
 Channel::~Channel() {
-  exposed_.drop();  // while its endpoint is there
   if (endpoint_ != nullptr) endpoint_->drop_user();
 }
 
@@ -85,12 +84,13 @@ void Channel::send_key_wanted() {
 void Channel::send_key() {
   auto item = std::make_unique<Item>();
   item->head = head_of(Kind::key);
+  key_sent_ = true;
   push(std::move(item));
 }
 
 void Channel::offer_key() {
   const WindowMemory& memory = window_.memory();
-  if (exposed_.told() || memory.flavor() == Flavor::dynamic || memory.own_bytes() == 0) return;
+  if (key_sent_ || memory.flavor() == Flavor::dynamic || memory.own_bytes() == 0) return;
   Endpoint* const way = endpoint();
   if (way == nullptr) return;
   const Rail* const rail = transfer_rail(*way);
@@ -151,7 +151,7 @@ Channel::Sent Channel::send_next(Item& item) {
   if (item.operation != nullptr) return send_operation_part(*item.operation);
   if (item.cursor) return send_memory_part(item);
   if (item.head.kind == Kind::key) {
-    const auto key = exposed_.expose(*endpoint_, window_.memory());
+    const auto key = window_.key_for(*endpoint_);
     item.data.assign(key.begin(), key.end());
   }
   const bool gone = try_message(item.head, {}, item.data.size(), [&item](std::span<std::byte> out) {

@@ -12,7 +12,6 @@
 #include "ompi/mca/common/overlap/endpoint.hpp"
 #include "ompi/mca/common/overlap/protocol/work_fifo.hpp"
 
-#include "osc_newrma_keys.hpp"
 #include "protocol/message.hpp"
 #include "protocol/message_order.hpp"
 #include "protocol/target_key.hpp"
@@ -89,7 +88,7 @@ class Channel final : public Work {
   std::uint32_t sent_ = 0;  ///< messages so far
   std::deque<std::unique_ptr<Item>> items_;
   bool sending_ = false;
-  ExposedMemory exposed_;
+  bool key_sent_ = false;
 };
 
 }  // namespace overlap::newrma

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <span>
+#include <unordered_map>
 
 #include "ompi/mca/common/overlap/endpoint.hpp"
 #include "ompi/mca/common/overlap/registration.hpp"
@@ -22,19 +23,18 @@ namespace overlap::newrma {
   return rail.btl().btl_register_mem != nullptr;
 }
 
-/// This rank's memory, registered for the accesses of one other rank. The BTL's cache makes one
-/// registration of those for several ranks.
+/// This rank's memory, registered once with each BTL by which others access it.
+///
+/// Programs may free the memory before the window: the registration must not belong to the BTL's
+/// cache, which ends the job then.
 class ExposedMemory {
  public:
+  /// @param endpoint  of a rank that accesses it; is there as long as this
   /// @returns  the key for that rank; empty: the memory cannot be registered
-  [[nodiscard]] std::span<const std::byte> expose(Endpoint& endpoint, const WindowMemory& memory);
-  /// Has that rank been told?
-  [[nodiscard]] bool told() const noexcept { return told_; }
-  void drop() noexcept { registration_.drop(); }
+  [[nodiscard]] std::span<const std::byte> key_for(Endpoint& endpoint, const WindowMemory& memory);
 
  private:
-  Registration registration_;
-  bool told_ = false;
+  std::unordered_map<const mca_btl_base_module_t*, Registration> registrations_;
 };
 
 }  // namespace overlap::newrma

@@ -17,8 +17,7 @@ Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<Windo
       comm_(comm),
       memory_(std::move(memory)),
       incarnation_(incarnation),
-      epochs_(*this, comm.c_my_rank, ompi_comm_size(&comm), reorder),
-      channels_(static_cast<std::size_t>(ompi_comm_size(&comm))) {
+      epochs_(*this, comm.c_my_rank, ompi_comm_size(&comm), reorder) {
   windows.add(*this);
   demand_.add(process->interrupts, envelope(node::any));
   ++own_windows;
@@ -40,14 +39,13 @@ MessageHead Window::message_head() const noexcept {
 }
 
 Channel& Window::channel(Rank rank) {
-  std::unique_ptr<Channel>& made = channels_[static_cast<std::size_t>(rank)];
+  std::unique_ptr<Channel>& made = channels_[rank];
   if (made == nullptr) made = std::make_unique<Channel>(*this, rank);
   return *made;
 }
 
 bool Window::all_sent() const noexcept {
-  return std::ranges::all_of(channels_,
-                             [](const auto& each) { return each == nullptr || each->empty(); });
+  return std::ranges::all_of(channels_, [](const auto& each) { return each.second->empty(); });
 }
 
 void Window::leave_to_mpi_thread() noexcept {
@@ -66,9 +64,12 @@ void Window::poll() {
   if (process->interrupts.inside()) return;
   ended_in_thread_.clear();
   if (!std::exchange(channels_left_, false)) return;
-  for (const auto& each : channels_) {
-    if (each != nullptr && !each->empty()) each->go_on();
+  // Messages that come in meanwhile may make channels.
+  std::vector<Channel*> left;
+  for (const auto& [rank, each] : channels_) {
+    if (!each->empty()) left.push_back(each.get());
   }
+  for (Channel* const each : left) each->go_on();
 }
 
 // The host of the epochs.

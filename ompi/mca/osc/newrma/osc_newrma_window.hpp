@@ -16,6 +16,7 @@
 
 #include "osc_newrma_channel.hpp"
 #include "osc_newrma_copied.hpp"
+#include "osc_newrma_keys.hpp"
 #include "osc_newrma_memory.hpp"
 #include "osc_newrma_operation.hpp"
 #include "osc_newrma_request.hpp"
@@ -90,6 +91,10 @@ class Window final : private Host {
   [[nodiscard]] const ompi_proc_t* known_process_of(Rank rank) const noexcept {
     return ompi_group_peer_lookup_existing(comm_.c_local_group, rank);
   }
+  /// The key by which that process accesses this rank's memory; empty: there is none
+  [[nodiscard]] std::span<const std::byte> key_for(Endpoint& endpoint) {
+    return exposed_.key_for(endpoint, *memory_);
+  }
   /// All messages of an operation have gone.
   void operation_sent(RmaOperation& operation);
   [[nodiscard]] const std::byte* memory_at(const Block& block) const noexcept {
@@ -152,7 +157,8 @@ class Window final : private Host {
   std::unique_ptr<WindowMemory> memory_;
   const std::uint32_t incarnation_;
   Epochs epochs_;
-  std::vector<std::unique_ptr<Channel>> channels_;             ///< [rank], made on first use
+  std::unordered_map<Rank, std::unique_ptr<Channel>> channels_;  ///< made on first use
+  ExposedMemory exposed_;  ///< goes before the channels, whose endpoints it refers to
   std::unordered_map<std::uint32_t, RmaOperation*> answered_;  ///< by id: their results come
   std::uint32_t next_id_ = 0;
   bool channels_left_ = false;

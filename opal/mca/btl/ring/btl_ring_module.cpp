@@ -250,6 +250,7 @@ void fill_module(mca_btl_base_module_t& table, Transport& made) {
   capability.chained_max_bytes = chained_max_bytes;
   capability.keeps_messages = true;
   capability.puts_end_at_peer = true;
+  capability.lasting_flag = lasting_registration;
   capability.in_place_min_bytes = made.frequent().can_send_in_place() ? tunables.frequent_min : 0;
   capability.arrival_descriptor = made.arrival_descriptor();
   capability.arm = []() noexcept { transport->arm_arrivals(); };

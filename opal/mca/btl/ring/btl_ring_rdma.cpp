@@ -144,7 +144,8 @@ mca_btl_base_registration_handle_t* register_memory(mca_btl_base_module_t*, Hand
   const Guard guard;
   CachedRegistration* registration = nullptr;
   guarded([&]() -> int {
-    registration = transport->registrations().take(base, size, flags & MCA_BTL_REG_FLAG_ACCESS_ANY);
+    registration = transport->registrations().take(
+        base, size, flags & (MCA_BTL_REG_FLAG_ACCESS_ANY | lasting_registration));
     return OPAL_SUCCESS;
   });
   return registration != nullptr ? &registration->handle : nullptr;

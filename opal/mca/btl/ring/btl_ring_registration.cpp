@@ -61,8 +61,11 @@ RegistrationCache::~RegistrationCache() { mca_rcache_base_module_destroy(cache_)
 
 CachedRegistration* RegistrationCache::take(void* base, std::size_t bytes, std::uint32_t access) {
   mca_rcache_base_registration_t* found = nullptr;
+  const std::uint32_t flags =
+      (access & lasting_registration) != 0 ? MCA_RCACHE_FLAGS_CACHE_BYPASS : 0;
   const int rc =
-      cache_->rcache_register(cache_, base, bytes, 0, static_cast<std::int32_t>(access), &found);
+      cache_->rcache_register(cache_, base, bytes, flags,
+                              static_cast<std::int32_t>(access & ~lasting_registration), &found);
   return rc == OPAL_SUCCESS ? reinterpret_cast<CachedRegistration*>(found) : nullptr;
 }
 

@@ -31,6 +31,9 @@ struct CachedRegistration {
   }
 };
 
+/// Beside the access flags: BtlCapability::lasting_flag.
+inline constexpr std::uint32_t lasting_registration = 1U << 30U;
+
 class RegistrationCache {
  public:
   /// @param device  outlives the cache
@@ -40,7 +43,7 @@ class RegistrationCache {
   RegistrationCache(const RegistrationCache&) = delete;
   RegistrationCache& operator=(const RegistrationCache&) = delete;
 
-  /// @param access  Open MPI's flags, 0 for memory that is only sent from
+  /// @param access  Open MPI's flags, 0 for memory that is only sent from; lasting_registration
   /// @returns  held until it is released; nullptr when it was refused
   [[nodiscard]] CachedRegistration* take(void* base, std::size_t bytes, std::uint32_t access);
   void release(CachedRegistration& registration) noexcept;

@@ -38,6 +38,9 @@ struct BtlCapability {
   bool keeps_messages = false;
   /// The completion of a put means that its bytes are in the peer's memory.
   bool puts_end_at_peer = false;
+  /// For btl_register_mem, beside the access: the program may free the memory while it is
+  /// registered, whoever uses it then (a window's). The registration is kept out of the cache.
+  std::uint32_t lasting_flag = 0;
   /// btl_prepare_src may send a contiguous buffer of at least this size from where it lies (P3.2);
   /// 0: never. The sender asks btl_sendi first, which refuses when it wants that.
   std::size_t in_place_min_bytes = 0;
