@@ -3,7 +3,7 @@
  * for the post, once with MPIX_Win_icomplete, which does not.
  *
  *   . PREFIX/env.sh; mpicc late_target.c -o late_target $(pkg-config --cflags --libs mpix_overlap)
- *   mpirun -n 2 --mca pml speculative --mca osc newrma ./late_target
+ *   mpirun -n 2 --mca pml speculative ./late_target
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <mpix_overlap.h>
 #include <stdio.h>

@@ -127,7 +127,7 @@ else
         nonblocking=
     fi
     matrix <<'END'
-osc/newrma           | 2 4   | - tcp,self vader,self   | $rma rma_threads rma_errors                      | 2 | --mca osc newrma
+osc/newrma           | 2 4   | - tcp,self vader,self   | $rma rma_threads rma_errors                      | 2 |
 osc/newrma           | 3 8   | vader,self              | rma_epochs rma_locks rma_random                  | 2 | --mca osc newrma
 osc/newrma, no thread | 2 3  | vader,self              | rma_passive                                      | 1 | --mca osc newrma --mca common_overlap_progress off
 osc/newrma, copied   | 2     | vader,self              | rma_data rma_types rma_locks rma_random          | 1 | --mca osc newrma --mca btl_vader_single_copy_mechanism none
@@ -146,7 +146,7 @@ progress off         | 2     | tcp,self                | $settings chained cance
 progress on          | 2     | vader,self              | $general chained cancel_local progress           | 2 | --mca common_overlap_progress on
 progress on, no RTRs | 2 4   | vader,self              | $settings progress back_pressure                 | 2 | --mca common_overlap_progress on --mca pml_speculative_shared_memory auto
 progress on, default | 2     | -                       | progress pt2pt completion                        | 1 | --mca common_overlap_progress on --mca pml_speculative_shared_memory auto
-progress on, windows | 2     | vader,self              | onesided                                         | 2 | --mca common_overlap_progress on
+progress on, windows | 2     | vader,self              | onesided                                         | 2 | --mca common_overlap_progress on --mca osc rdma,sm
 progress on, spawn   | 2     | vader,tcp,self          | comms                                            | 2 | --mca common_overlap_progress on
 progress on, copied  | 2     | vader,self              | $settings progress                               | 1 | --mca common_overlap_progress on --mca btl_vader_single_copy_mechanism none
 without RTRs         | 2     | vader,self              | speculation cancel_local                         | 1 | --mca pml_speculative_shared_memory auto

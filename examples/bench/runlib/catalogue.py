@@ -22,7 +22,7 @@ VARIANTS = {
     "ring": "--mca pml speculative",
     "channel": "--mca pml speculative --mca btl_ring_rings off",
     "copied": "--mca pml speculative --mca btl_ring_frequent 0",
-    "newrma": "--mca pml speculative --mca osc newrma",
+    "newrma": "--mca pml speculative",
 }
 # How a computation passes (--compute), as the results say it.
 COMPUTES = {
