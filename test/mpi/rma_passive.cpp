@@ -1,6 +1,5 @@
 // Passive targets that make no call at all, where nothing of theirs is needed: the origin's
 // processor or an adapter does the work. No interrupt thread runs.
-// or an adapter does the work. No interrupt thread runs.
 // OVERLAP_TEST_ACCUMULATES=0: an adapter that does not accumulate.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rma.hpp"
