@@ -26,4 +26,21 @@ struct Process {
 /// nullptr: the process runs another PML. @thread  written in MPI_Init and MPI_Finalize
 extern const Process* process;
 
+/// One number for a process of the job or of those connected to it.
+[[nodiscard]] inline std::uint64_t process_number(const opal_process_name_t& name) noexcept {
+  return std::uint64_t{name.jobid} << 32U | name.vpid;
+}
+
+/// Registers what takes in the messages of a component beside the PML; it may be called again.
+/// @returns  OMPI_SUCCESS or an error code of Open MPI
+using RegisterReceiver = int (*)();
+
+/// Let the PML call this when it registers its own receivers, before any peer can send: the first
+/// message of a faster peer finds one. From the open function of a component to its close function.
+/// @thread  MPI_Init and MPI_Finalize only
+void add_receiver(RegisterReceiver registers);
+void remove_receiver(RegisterReceiver registers) noexcept;
+/// For the PML. @returns  OMPI_SUCCESS or the first error
+[[nodiscard]] int register_added_receivers();
+
 }  // namespace overlap

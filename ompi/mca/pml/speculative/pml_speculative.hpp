@@ -170,11 +170,6 @@ void show_topic(const char* topic, Values... values) noexcept {
 /// Abort the job: a malformed message, or one that cannot be answered.
 [[noreturn]] void abort_bad_message(const char* fault, std::span<const std::byte> message) noexcept;
 
-/// One number for a process of the job or of those connected to it.
-[[nodiscard]] inline std::uint64_t process_number(const opal_process_name_t& name) noexcept {
-  return std::uint64_t{name.jobid} << 32U | name.vpid;
-}
-
 [[nodiscard]] inline Communicator& protocol_of(ompi_communicator_t* comm) noexcept {
   return *reinterpret_cast<Communicator*>(comm->c_pml_comm);
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pml_speculative_request.hpp"
 
+#include "ompi/mca/common/overlap/process.hpp"
 #include "ompi/mca/common/overlap/settings.hpp"
 
 namespace overlap::speculative {
@@ -132,6 +133,7 @@ std::uint64_t Delivery::process_of(const Communicator& own, std::int32_t rank) {
 int register_callbacks() {
   if (const int rc = register_receiver<receive_eager>(tag_eager); rc != OMPI_SUCCESS) return rc;
   if (const int rc = register_receiver<receive>(tag_control); rc != OMPI_SUCCESS) return rc;
+  if (const int rc = register_added_receivers(); rc != OMPI_SUCCESS) return rc;
   return mca_bml.bml_register_error(on_btl_error);
 }
 
