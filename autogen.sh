@@ -14,7 +14,7 @@ for makefile in \
     opal/mca/common/*/Makefile.am \
     ?*/mca/*/*/protocol/Makefile.am \
     opal/fabric/*/Makefile.am opal/fabric/Makefile.am \
-    opal/mca/[!c]*/*/Makefile.am ompi/mca/*/*/Makefile.am ompi/mpix/Makefile.am opal/tools/*/Makefile.am \
+    opal/mca/[!c]*/*/Makefile.am ompi/mca/common/*/Makefile.am ompi/mca/*/*/Makefile.am ompi/mpix/Makefile.am opal/tools/*/Makefile.am \
     test/*/Makefile.am examples/Makefile.am examples/*/Makefile.am docs/Makefile.am docs/*/Makefile.am; do
     [ -f "$makefile" ] || continue
     # It calls that component.

@@ -2,14 +2,14 @@
 # Needs SOURCE; runs in the build folder of docs.
 # SPDX-License-Identifier: BSD-3-Clause
 set -u
-for table in ompi/mca/pml/speculative/tunables.def ompi/mca/common/overlap/tunables.def opal/mca/btl/ring/tunables.def ompi/mca/osc/newrma/tunables.def; do
+for table in ompi/mca/pml/speculative/tunables.def ompi/mca/common/overlap/tunables.def opal/mca/btl/ring/tunables.def ompi/mca/osc/newrma/tunables.def ompi/mca/coll/mq/tunables.def; do
     [ -f "$SOURCE/$table" ] || { echo "the documents describe a component whose folder was deleted: no $table"; exit 77; }
 done
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 sh "$SOURCE/docs/generate" ./parameters "$SOURCE" "$work" || exit 1
 faults=0
-for file in parameters.md man/pml_speculative.7 man/common_overlap.7 man/btl_ring.7 man/osc_newrma.7; do
+for file in parameters.md man/pml_speculative.7 man/common_overlap.7 man/btl_ring.7 man/osc_newrma.7 man/coll_mq.7; do
     diff -u "$SOURCE/docs/$file" "$work/$file" || faults=$((faults + 1))
 done
 [ $faults -eq 0 ] || { echo "run: make -C docs update"; exit 1; }

@@ -39,6 +39,13 @@ namespace newrma {
 #include "opal/mca/common/overlap/tunables_expand.hpp"
 }  // namespace newrma
 #endif
+#if __has_include("ompi/mca/coll/mq/tunables.def")
+#define HAVE_COLL_MQ 1
+namespace coll_mq {
+#define OVERLAP_TUNABLES_FILE "ompi/mca/coll/mq/tunables.def"
+#include "opal/mca/common/overlap/tunables_expand.hpp"
+}  // namespace coll_mq
+#endif
 
 namespace {
 
@@ -120,6 +127,11 @@ std::vector<Component> components() {
   static newrma::Tunables newrma_values;
   static const auto newrma_rows = newrma::tunable_rows(newrma_values);
   all.push_back({"osc_newrma_", "osc/newrma", newrma_rows});
+#endif
+#ifdef HAVE_COLL_MQ
+  static coll_mq::Tunables coll_mq_values;
+  static const auto coll_mq_rows = coll_mq::tunable_rows(coll_mq_values);
+  all.push_back({"coll_mq_", "coll/mq", coll_mq_rows});
 #endif
   return all;
 }

@@ -13,6 +13,7 @@ done
 # Up to date objects are kept; two at a time.
 compile() { # PROGRAM
     if [ "$build/$1" -nt "$here/$1.cpp" ] && [ "$build/$1" -nt "$here/scene.hpp" ] && [ "$build/$1" -nt "$here/rma.hpp" ] &&
+        [ "$build/$1" -nt "$here/coll.hpp" ] &&
         [ "$build/$1" -nt "$here/nonblocking.hpp" ] && [ "$build/$1" -nt "$build/mpi_test.o" ]; then return 0; fi
     main=$build/mpi_test.o
     case $1 in abort | end_comms | forever | idle_calls | ring_goodbye | ring_connect) main= ;; esac  # they have their own

@@ -60,7 +60,7 @@ has() { [ -x "$build/$1" ] && [ -f "$here/$1.cpp" ]; }
 general=
 for program in $programs; do
     case $program in
-        abort | cancel_local | chained | comms | forever | idle_calls | onesided | polled | progress | speculation | ring_* | rma_*) ;;
+        abort | cancel_local | chained | coll_* | comms | forever | idle_calls | onesided | polled | progress | speculation | ring_* | rma_*) ;;
         *) general="$general $program" ;;
     esac
 done
@@ -134,6 +134,27 @@ osc/newrma, copied   | 2     | vader,self              | rma_data rma_types rma_
 osc/newrma, two links | 2    | tcp,self                | rma_data rma_locks rma_random                    | 1 | --mca osc newrma --mca btl_tcp_links 2
 osc/newrma, progress | 2     | tcp,self vader,self     | rma_progress rma_epochs rma_locks rma_random rma_threads | 2 | --mca osc newrma --mca common_overlap_progress on
 osc/newrma           | 2 3 4 | - tcp,self              | $nonblocking                                     | 2 | --mca osc newrma
+END
+fi
+# Collectives. Every other program calls barriers, too.
+if [ "$pml" != speculative ]; then
+    :
+elif [ ! -f "$prefix/lib/openmpi/mca_coll_mq.so" ]; then
+    echo "SKIP mpi: coll_barriers and others over coll/mq: there is no mca_coll_mq.so in $prefix/lib/openmpi"
+else
+    matrix <<'END'
+coll/mq              | 2 4   | - tcp,self vader,self   | coll_barriers                                    | 2 | --mca coll_mq_priority 100
+coll/mq              | 3 7   | vader,self tcp,self     | coll_barriers                                    | 2 | --mca coll_mq_priority 100
+coll/mq, radix 3     | 5     | vader,self              | coll_barriers                                    | 2 | --mca coll_mq_priority 100 --mca coll_mq_radix 3
+coll/mq, window 4    | 3     | vader,self              | coll_barriers                                    | 2 | --mca coll_mq_priority 100 --mca coll_mq_window 4
+coll/mq, little room | 4     | vader,self tcp,self     | coll_barriers                                    | 2 | --mca coll_mq_priority 100 --mca btl_vader_free_list_max 16 --mca btl_tcp_free_list_max 16
+coll/mq, two links   | 2     | tcp,self                | coll_barriers                                    | 1 | --mca coll_mq_priority 100 --mca btl_tcp_links 2
+coll/mq, progress    | 2 4   | tcp,self vader,self     | coll_barriers                                    | 2 | --mca coll_mq_priority 100 --mca common_overlap_progress on
+coll/mq, newrma      | 4     | vader,self              | coll_barriers                                    | 1 | --mca coll_mq_priority 100 --mca osc newrma
+coll/mq, not blocking | 2    | vader,self              | coll_barriers pt2pt                              | 1 | --mca coll_mq_priority 20
+coll/mq              | 2 4   | vader,tcp,self          | comms                                            | 2 | --mca coll_mq_priority 100
+coll/mq              | 2     | vader,self              | $general                                         | 1 | --mca coll_mq_priority 100
+Open MPI's own       | 2     | vader,self              | coll_barriers                                    | 1 |
 END
 fi
 # On another PML the names mean nothing.

@@ -7,6 +7,7 @@
 //   make_pml_module(fill)            a zeroed module, filled by you by name, the version's extra
 //                                    members filled here
 //   show_info(win, key, value)       a window's info, as its component sees it
+//   OVERLAP_COLL_VERSION             of the framework of collectives
 //   hostname(proc), abort_job(code)  as below, for an ompi_proc_t and as MPI_Abort
 //
 // Facts that differ and need no code: on 4.1 ompi_comm_lookup finds a communicator before its
@@ -52,6 +53,8 @@ extern "C" {
 #include "ompi/communicator/communicator.h"
 #include "ompi/errhandler/errhandler.h"
 #include "ompi/group/group.h"
+#include "ompi/mca/coll/base/coll_base_util.h"
+#include "ompi/mca/coll/coll.h"
 #include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/bml/bml.h"
 #include "ompi/mca/hook/base/base.h"
@@ -72,8 +75,10 @@ extern "C" {
 
 #if OMPI_MAJOR_VERSION == 4
 #define OVERLAP_PML_VERSION MCA_PML_BASE_VERSION_2_0_0
+#define OVERLAP_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
 #else
 #define OVERLAP_PML_VERSION MCA_PML_BASE_VERSION_2_1_0
+#define OVERLAP_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
 #endif
 
 namespace overlap {

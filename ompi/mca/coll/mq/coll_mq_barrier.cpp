@@ -1,0 +1,86 @@
+// MPI's barriers: blocking, non-blocking, persistent.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/common/overlap/process.hpp"
+#include "ompi/mca/common/overlap/waiting.hpp"
+
+#include "coll_mq_communicator.hpp"
+#include "coll_mq_module.hpp"
+#include "protocol/barrier_plan.hpp"
+
+namespace overlap::coll_mq {
+namespace {
+
+/// @thread  progress lock NOT held
+void wait_for(const Execution& execution) {
+  poll_until(process->driver, process->completions, [&execution] { return execution.is_over(); });
+}
+
+int barrier(ompi_communicator_t*, mca_coll_base_module_t* module) noexcept {
+  return guarded([module]() -> int {
+    Communicator& communicator = communicator_of(module);
+    Execution execution;
+    {
+      const Entry entry;
+      const PlanId plan = communicator.barrier_plan();
+      ++counters.barriers;
+      execution.start();
+      communicator.stream().start(plan, execution);
+    }
+    wait_for(execution);
+    return OMPI_SUCCESS;
+  });
+}
+
+int ibarrier(ompi_communicator_t*, ompi_request_t** handle,
+             mca_coll_base_module_t* module) noexcept {
+  return guarded([&]() -> int {
+    Communicator& communicator = communicator_of(module);
+    const LeavingEntry entry(process->interrupts);
+    const PlanId plan = communicator.barrier_plan();
+    Request& request = Request::make(communicator, false);
+    ++counters.nonblocking;
+    request.activate();
+    *handle = &request.ompi();
+    communicator.stream().start(plan, request.execution);
+    return OMPI_SUCCESS;
+  });
+}
+
+int start_persistent(std::size_t count, ompi_request_t** handles) noexcept {
+  return guarded([&]() -> int {
+    const LeavingEntry entry(process->interrupts);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto& request = *reinterpret_cast<Request*>(handles[i]);
+      if (request.ompi().req_state == OMPI_REQUEST_ACTIVE) return MPI_ERR_REQUEST;
+      ++counters.nonblocking;
+      request.activate();
+      request.stream->start(request.plan, request.execution);
+    }
+    return OMPI_SUCCESS;
+  });
+}
+
+int barrier_init(ompi_communicator_t*, ompi_info_t*, ompi_request_t** handle,
+                 mca_coll_base_module_t* module) noexcept {
+  return guarded([&]() -> int {
+    Communicator& communicator = communicator_of(module);
+    const Entry entry;
+    Request& request = Request::make(communicator, true);
+    request.ompi().req_start = start_persistent;
+    request.stream = &communicator.add_stream();
+    request.plan = request.stream->add(barrier_plan(communicator.self(), communicator.size(),
+                                                    {.radix = static_cast<Rank>(tunables.radix)}));
+    *handle = &request.ompi();
+    return OMPI_SUCCESS;
+  });
+}
+
+}  // namespace
+
+void fill_barriers(mca_coll_base_module_t& table) noexcept {
+  table.coll_barrier = barrier;
+  table.coll_ibarrier = ibarrier;
+  table.coll_barrier_init = barrier_init;
+}
+
+}  // namespace overlap::coll_mq
