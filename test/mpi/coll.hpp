@@ -16,14 +16,19 @@
 
 namespace overlap::test {
 
-/// Numbers in memory that all processes of MPI_COMM_WORLD, on one node, share: [rows][ranks].
+/// Numbers in memory that all processes of a communicator, on one node, share: [rows][ranks].
 class Board {
  public:
-  explicit Board(std::size_t rows = 1) : bytes_(rows * ranks() * sizeof(Cell)) {
+  explicit Board(std::size_t rows = 1, MPI_Comm comm = MPI_COMM_WORLD) {
+    MPI_Comm_rank(comm, &me_);
+    int count = 0;
+    MPI_Comm_size(comm, &count);
+    ranks_ = static_cast<std::size_t>(count);
+    bytes_ = rows * ranks_ * sizeof(Cell);
     char name[64] = "";
-    if (rank() == 0)
+    if (me_ == 0)
       std::snprintf(name, sizeof name, "/overlap-test-board-%ld", static_cast<long>(getpid()));
-    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, comm);
     const int file = shm_open(name, O_RDWR | O_CREAT, 0600);
     REQUIRE(file >= 0);
     REQUIRE(ftruncate(file, static_cast<off_t>(bytes_)) == 0);
@@ -31,8 +36,8 @@ class Board {
     REQUIRE(at != MAP_FAILED);
     close(file);
     cells_ = static_cast<Cell*>(at);  // zero: a new file
-    meet();
-    if (rank() == 0) shm_unlink(name);
+    meet(comm);
+    if (me_ == 0) shm_unlink(name);
   }
   ~Board() { munmap(cells_, bytes_); }
   Board(const Board&) = delete;
@@ -40,16 +45,16 @@ class Board {
 
   /// This process has entered that many collectives of a row. E1 -> E2: before it leaves others.
   void enter(std::uint64_t count, std::size_t row = 0) {
-    cell(row, static_cast<std::size_t>(rank())).count.store(count, std::memory_order_release);
+    cell(row, static_cast<std::size_t>(me_)).count.store(count, std::memory_order_release);
   }
-  /// Have these ranks of MPI_COMM_WORLD entered as many? All of them, if there are none.
+  /// Have these ranks entered as many? All of them, if there are none.
   [[nodiscard]] bool entered(std::uint64_t count, std::size_t row = 0,
                              std::span<const int> members = {}) {
     const auto is_in = [&](std::size_t r) {
       return cell(row, r).count.load(std::memory_order_acquire) >= count;  // E2
     };
     if (members.empty()) {
-      for (std::size_t r = 0; r < ranks(); ++r)
+      for (std::size_t r = 0; r < ranks_; ++r)
         if (!is_in(r)) return false;
       return true;
     }
@@ -58,13 +63,14 @@ class Board {
   }
 
   /// A barrier without the component under test.
-  static void meet() {
-    char in = 0;
-    for (int distance = 1; distance < size(); distance *= 2) {
-      const int to = (rank() + distance) % size();
-      const int from = (rank() + size() - distance) % size();
-      MPI_Sendrecv("x", 1, MPI_CHAR, to, 31000, &in, 1, MPI_CHAR, from, 31000, MPI_COMM_WORLD,
-                   MPI_STATUS_IGNORE);
+  static void meet(MPI_Comm comm = MPI_COMM_WORLD) {
+    int me = 0, count = 0;
+    MPI_Comm_rank(comm, &me);
+    MPI_Comm_size(comm, &count);
+    for (int distance = 1; distance < count; distance *= 2) {
+      char in = 0;
+      MPI_Sendrecv("x", 1, MPI_CHAR, (me + distance) % count, 31000, &in, 1, MPI_CHAR,
+                   (me + count - distance) % count, 31000, comm, MPI_STATUS_IGNORE);
     }
   }
 
@@ -72,10 +78,11 @@ class Board {
   struct alignas(64) Cell {
     std::atomic<std::uint64_t> count;
   };
-  static std::size_t ranks() { return static_cast<std::size_t>(size()); }
-  Cell& cell(std::size_t row, std::size_t r) { return cells_[row * ranks() + r]; }
+  Cell& cell(std::size_t row, std::size_t r) { return cells_[row * ranks_ + r]; }
 
-  std::size_t bytes_;
+  int me_ = 0;
+  std::size_t ranks_ = 1;
+  std::size_t bytes_ = 0;
   Cell* cells_ = nullptr;
 };
 

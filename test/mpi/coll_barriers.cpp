@@ -63,7 +63,9 @@ TEST_CASE("Barriers that do not block: tested, waited for, waited for later") {
   CHECK(wrong == 0);
 }
 
+// Open MPI's own modules set some of it only.
 TEST_CASE("An ended barrier leaves an empty status") {
+  if (!mq_is_chosen()) return;
   MPI_Request request;
   MPI_Status status;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);

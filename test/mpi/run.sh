@@ -43,7 +43,7 @@ run() {
     status=124 tries=1
     # On a busy machine a process that Open MPI spawns now and then never gets its answer in PMIx_Init (with ob1 in 4 of 95 runs of comms),
     # long before a component is loaded.
-    case $name in comms*) tries=3 ;; esac
+    case $name in comms* | coll_spawn*) tries=3 ;; esac
     while [ $status -eq 124 ] && [ $tries -gt 0 ]; do
         timeout -k 5 "$limit_s" mpirun -n "$ranks" ${btl:+--mca btl "$btl"} "$@" >"$log" 2>&1 </dev/null
         status=$?
@@ -143,19 +143,27 @@ elif [ ! -f "$prefix/lib/openmpi/mca_coll_mq.so" ]; then
     echo "SKIP mpi: coll_barriers and others over coll/mq: there is no mca_coll_mq.so in $prefix/lib/openmpi"
 else
     matrix <<'END'
-coll/mq              | 2 4   | - tcp,self vader,self   | coll_barriers                                    | 2 | --mca coll_mq_priority 100
-coll/mq              | 3 7   | vader,self tcp,self     | coll_barriers                                    | 2 | --mca coll_mq_priority 100
-coll/mq, radix 3     | 5     | vader,self              | coll_barriers                                    | 2 | --mca coll_mq_priority 100 --mca coll_mq_radix 3
-coll/mq, window 4    | 3     | vader,self              | coll_barriers                                    | 2 | --mca coll_mq_priority 100 --mca coll_mq_window 4
-coll/mq, little room | 4     | vader,self tcp,self     | coll_barriers                                    | 2 | --mca coll_mq_priority 100 --mca btl_vader_free_list_max 16 --mca btl_tcp_free_list_max 16
+coll/mq              | 2 4   | - tcp,self vader,self   | coll_barriers coll_comms coll_threads            | 2 | --mca coll_mq_priority 100
+coll/mq              | 3 7   | vader,self tcp,self     | coll_barriers coll_comms                         | 2 | --mca coll_mq_priority 100
+coll/mq, radix 3     | 5     | vader,self              | coll_barriers coll_comms                         | 2 | --mca coll_mq_priority 100 --mca coll_mq_radix 3
+coll/mq, window 4    | 3     | vader,self              | coll_barriers coll_threads                       | 2 | --mca coll_mq_priority 100 --mca coll_mq_window 4
+coll/mq, little room | 4     | vader,self tcp,self     | coll_barriers coll_comms                         | 2 | --mca coll_mq_priority 100 --mca btl_vader_free_list_max 16 --mca btl_tcp_free_list_max 16
 coll/mq, two links   | 2     | tcp,self                | coll_barriers                                    | 1 | --mca coll_mq_priority 100 --mca btl_tcp_links 2
-coll/mq, progress    | 2 4   | tcp,self vader,self     | coll_barriers                                    | 2 | --mca coll_mq_priority 100 --mca common_overlap_progress on
+coll/mq, progress    | 2 4   | tcp,self vader,self     | coll_barriers coll_comms coll_threads            | 2 | --mca coll_mq_priority 100 --mca common_overlap_progress on
 coll/mq, newrma      | 4     | vader,self              | coll_barriers                                    | 1 | --mca coll_mq_priority 100 --mca osc newrma
-coll/mq, not blocking | 2    | vader,self              | coll_barriers pt2pt                              | 1 | --mca coll_mq_priority 20
-coll/mq              | 2 4   | vader,tcp,self          | comms                                            | 2 | --mca coll_mq_priority 100
+coll/mq, no blocking | 2     | vader,self              | coll_barriers pt2pt                              | 1 | --mca coll_mq_priority 20
+coll/mq              | 2 4   | vader,tcp,self tcp,self | comms                                            | 2 | --mca coll_mq_priority 100
 coll/mq              | 2     | vader,self              | $general                                         | 1 | --mca coll_mq_priority 100
-Open MPI's own       | 2     | vader,self              | coll_barriers                                    | 1 |
+Open MPI's own       | 2     | vader,self              | coll_barriers coll_comms coll_threads            | 1 |
 END
+fi
+if [ "$pml" = speculative ] && [ -f "$prefix/lib/openmpi/mca_coll_mq.so" ]; then
+    export OMPI_MCA_coll_mq_priority=100  # for those that are spawned
+    matrix <<'END'
+coll/mq, spawn       | 2 3   | vader,tcp,self tcp,self | coll_spawn                                       | 1 |
+coll/mq, spawn, progress | 2 | vader,tcp,self          | coll_spawn                                       | 1 | --mca common_overlap_progress on
+END
+    unset OMPI_MCA_coll_mq_priority
 fi
 # On another PML the names mean nothing.
 [ "$pml" != speculative ] || matrix <<'END'

@@ -93,6 +93,15 @@ END
 else
     echo "SKIP ring: rma programs and $nonblocking over osc/newrma: there is no mca_osc_newrma.so in $prefix/lib/openmpi"
 fi
+if [ -f "$prefix/lib/openmpi/mca_coll_mq.so" ]; then
+    matrix <<'END'
+coll/mq               | 2  | speculative     | coll_barriers coll_comms coll_threads pt2pt                                      | --mca coll_mq_priority 100
+coll/mq               | 5  | speculative     | coll_barriers coll_comms                                                         | --mca coll_mq_priority 100
+coll/mq, progress     | 3  | speculative     | coll_barriers coll_comms                                                         | --mca coll_mq_priority 100 --mca common_overlap_progress on
+END
+else
+    echo "SKIP ring: coll_barriers and others over coll/mq: there is no mca_coll_mq.so in $prefix/lib/openmpi"
+fi
 btl=ring
 matrix <<'END'
 to itself too         | 2  | speculative     | pt2pt                                                                            |

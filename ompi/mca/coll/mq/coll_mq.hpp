@@ -13,6 +13,8 @@ namespace overlap::coll_mq {
 #include "opal/mca/common/overlap/tunables_expand.hpp"
 
 extern Tunables tunables;
+/// As Open MPI knows the component.
+[[nodiscard]] const mca_base_component_t* component() noexcept;
 
 /// Counted for all communicators together. @thread  progress lock held
 struct Counters {

@@ -15,6 +15,8 @@ namespace overlap::coll_mq {
 
 Tunables tunables;
 
+const mca_base_component_t* component() noexcept { return &mca_coll_mq_component.collm_version; }
+
 namespace {
 
 std::span<const TunableRow> rows() {
@@ -46,12 +48,10 @@ std::span<const CounterRow> counter_rows() {
   return table;
 }
 
-const mca_base_component_t* self() { return &mca_coll_mq_component.collm_version; }
-
 int component_register() noexcept {
   return guarded([]() -> int {
-    if (const int rc = register_tunables(self(), rows()); rc != OPAL_SUCCESS) return rc;
-    return register_counters(self(), counter_rows());
+    if (const int rc = register_tunables(component(), rows()); rc != OPAL_SUCCESS) return rc;
+    return register_counters(component(), counter_rows());
   });
 }
 
@@ -61,8 +61,9 @@ int component_open() noexcept {
                              OVERLAP_SIZE_ROW(ompi_coll_base_nbc_request_t),
                              OVERLAP_SIZE_ROW(mca_coll_base_module_t)};
     if (!check_running_openmpi("coll/mq", sizes)) return OPAL_ERR_NOT_AVAILABLE;
-    if (const int rc = check_tunables(self(), rows()); rc != OPAL_SUCCESS) return rc;
+    if (const int rc = check_tunables(component(), rows()); rc != OPAL_SUCCESS) return rc;
     if (tunables.priority > 0) add_receiver(register_receiver);
+    publish_settings();
     return OPAL_SUCCESS;
   });
 }
@@ -94,7 +95,12 @@ mca_coll_base_module_t* component_query(ompi_communicator_t* comm, int* priority
     return nullptr;
   }
   *priority = static_cast<int>(tunables.priority);
-  return make_module(*comm);
+  mca_coll_base_module_t* module = nullptr;
+  static_cast<void>(guarded([&]() -> int {
+    module = make_module(*comm);
+    return OMPI_SUCCESS;
+  }));
+  return module;
 }
 
 }  // namespace

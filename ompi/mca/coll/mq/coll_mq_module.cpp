@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll_mq_module.hpp"
 
+#include <optional>
+
 #include "ompi/mca/common/overlap/entry.hpp"
 
 #include "coll_mq_communicator.hpp"
@@ -56,10 +58,47 @@ opal_class_t overlap_coll_mq_module_class = {.cls_name = "overlap_coll_mq_module
 }
 
 namespace overlap::coll_mq {
+namespace {
+
+/// What all ranks of a communicator must have in common. Those of a job have.
+struct Settings {
+  std::uint32_t priority = tunables.priority;
+  std::uint32_t radix = tunables.radix;
+  std::uint32_t window = std::bit_floor(tunables.window);
+
+  [[nodiscard]] bool operator==(const Settings&) const noexcept = default;
+};
+
+[[nodiscard]] bool has_own_settings(opal_process_name_t other) {
+  const std::vector<std::byte> theirs = lookup_published(component(), other);
+  const Settings mine;
+  return theirs.size() == sizeof mine && std::memcmp(theirs.data(), &mine, sizeof mine) == 0;
+}
+
+/// Have the processes of other jobs in this group been told the same?
+[[nodiscard]] bool agrees(ompi_group_t* group) {
+  std::optional<opal_jobid_t> asked;  // the last job: its processes stand together
+  for (int rank = 0; rank < ompi_group_size(group); ++rank) {
+    const opal_process_name_t name = ompi_group_get_proc_name(group, rank);
+    if (name.jobid == OPAL_PROC_MY_NAME.jobid || asked == name.jobid) continue;
+    asked = name.jobid;
+    if (!has_own_settings(name)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void publish_settings() noexcept {
+  const Settings mine;
+  static_cast<void>(publish(component(), std::as_bytes(std::span(&mine, 1))));
+}
 
 mca_coll_base_module_t* make_module(ompi_communicator_t& comm) {
   // Alone there is nobody to wait for: Open MPI has coll/self.
   if (!OMPI_COMM_IS_INTER(&comm) && ompi_comm_size(&comm) < 2) return nullptr;
+  if (!agrees(comm.c_local_group)) return nullptr;
+  if (OMPI_COMM_IS_INTER(&comm) && !agrees(comm.c_remote_group)) return nullptr;
   auto* const module = reinterpret_cast<Module*>(opal_obj_new(&overlap_coll_mq_module_class));
   if (module == nullptr) return nullptr;
   module->super.coll_module_enable = enable;

@@ -14,6 +14,10 @@ struct Module {
   Communicator* communicator;  ///< nullptr: not enabled
 };
 
+/// Show other jobs what this process has been told to do (MPI_Comm_spawn, MPI_Comm_connect).
+/// @thread  before the processes of the job meet in MPI_Init
+void publish_settings() noexcept;
+
 /// @returns  nullptr: this communicator is left to others. @thread  MPI thread
 [[nodiscard]] mca_coll_base_module_t* make_module(ompi_communicator_t& comm);
 
