@@ -149,7 +149,8 @@ coll/mq, radix 3     | 5     | vader,self              | coll_barriers coll_comm
 coll/mq, window 4    | 3     | vader,self              | coll_barriers coll_threads                       | 2 | --mca coll_mq_priority 100 --mca coll_mq_window 4
 coll/mq, little room | 4     | vader,self tcp,self     | coll_barriers coll_comms                         | 2 | --mca coll_mq_priority 100 --mca btl_vader_free_list_max 16 --mca btl_tcp_free_list_max 16
 coll/mq, two links   | 2     | tcp,self                | coll_barriers                                    | 1 | --mca coll_mq_priority 100 --mca btl_tcp_links 2
-coll/mq, progress    | 2 4   | tcp,self vader,self     | coll_barriers coll_comms coll_threads            | 2 | --mca coll_mq_priority 100 --mca common_overlap_progress on
+coll/mq, progress    | 2 4   | tcp,self vader,self     | coll_barriers coll_comms coll_threads coll_progress | 2 | --mca coll_mq_priority 100 --mca common_overlap_progress on
+coll/mq, progress    | 3 5   | vader,self              | coll_progress                                    | 2 | --mca coll_mq_priority 100 --mca common_overlap_progress on
 coll/mq, newrma      | 4     | vader,self              | coll_barriers                                    | 1 | --mca coll_mq_priority 100 --mca osc newrma
 coll/mq, no blocking | 2     | vader,self              | coll_barriers pt2pt                              | 1 | --mca coll_mq_priority 20
 coll/mq              | 2 4   | vader,tcp,self tcp,self | comms                                            | 2 | --mca coll_mq_priority 100
