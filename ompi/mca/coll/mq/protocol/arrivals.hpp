@@ -9,6 +9,10 @@
 
 namespace overlap::coll_mq {
 
+namespace model {
+struct Digest;  ///< for tests: sees states
+}
+
 /// Counts the messages of each edge, whatever order they come in.
 class Arrivals {
  public:
@@ -46,6 +50,7 @@ class Arrivals {
   }
 
  private:
+  friend struct model::Digest;
   struct Early {
     std::uint16_t edge = 0;
     std::uint16_t step = 0;

@@ -15,7 +15,7 @@ Interpreter::Interpreter(std::uint32_t window, Sequence first)
 }
 
 PlanId Interpreter::add(Plan plan) {
-  auto known = std::make_unique<Known>();
+  auto known = std::make_shared<Known>();
   std::vector<std::uint16_t> edge_of;
   for (const Edge& edge : plan.edges) {
     const std::uint16_t index = peers_.edge_to(edge.peer);

@@ -117,6 +117,7 @@ class Interpreter {
   [[nodiscard]] std::span<const Rank> peers() const noexcept { return peers_.peers(); }
 
  private:
+  friend struct model::Digest;
   struct Known {
     struct Receives {
       std::uint32_t first = 0;
@@ -174,7 +175,7 @@ class Interpreter {
   Sequence oldest_;          ///< the first that is not over
   Sequence next_;            ///< the next that begins
   RingQueue<Pending> pending_;
-  std::vector<std::unique_ptr<const Known>> plans_;
+  std::vector<std::shared_ptr<const Known>> plans_;
   PeerTable peers_;
   RingQueue<std::uint32_t> runnable_;  ///< slots to look at
   Counts counts_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ompi/mca/coll/mq/protocol/barrier_plan.hpp"
+#include "ompi/mca/coll/mq/protocol/dice.hpp"
 #include "ompi/mca/coll/mq/protocol/interpreter.hpp"
 #include "test/support/catch.hpp"
 
@@ -13,6 +14,7 @@ namespace {
 
 using namespace overlap::coll_mq;
 using Kind = Action::Kind;
+using model::Dice;
 
 Message data(std::uint32_t sequence, std::uint16_t step = 0, std::uint32_t oldest = 0) {
   return {MessageKind::data, step, Sequence(sequence), Sequence(oldest)};
@@ -106,21 +108,6 @@ TEST_CASE("a lost peer ends collectives under way, pending and to come") {
   }
   CHECK(one.is_idle());
 }
-
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : state_(seed) {}
-  std::size_t below(std::size_t n) {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return static_cast<std::size_t>((z ^ (z >> 31)) % n);
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 /// Ranks that enter `count` barriers each, when the dice say so, at most `ahead` at once.
 struct Group {

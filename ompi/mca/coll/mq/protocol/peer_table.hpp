@@ -15,6 +15,10 @@
 
 namespace overlap::coll_mq {
 
+namespace model {
+struct Digest;
+}
+
 /// Edges of a stream, and the limit that keeps a sender from running away from its receivers.
 ///
 /// A sender stays less than `window` collectives ahead of what it knows its peer to have ended.
@@ -52,6 +56,7 @@ class PeerTable {
   [[nodiscard]] bool is_idle() const noexcept { return controls_.empty() && stalled_.empty(); }
 
  private:
+  friend struct model::Digest;
   struct Edge {
     Sequence oldest;  ///< the peer has ended all before it
     bool asked = false;
