@@ -104,7 +104,7 @@ std::uint16_t PlanWriter::edge_to(Rank peer) {
     if (plan_.edges[i].peer == peer) return static_cast<std::uint16_t>(i);
   if (plan_.edges.size() >= std::numeric_limits<std::uint16_t>::max())
     throw std::length_error("coll/mq: too many peers in a collective");
-  plan_.edges.push_back({peer, 0, 0, 0});
+  plan_.edges.push_back({peer, 0, 0, 0, Reach::network});
   waited_.push_back(0);
   return static_cast<std::uint16_t>(plan_.edges.size() - 1);
 }

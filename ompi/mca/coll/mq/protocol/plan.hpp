@@ -14,12 +14,16 @@ using Rank = std::int32_t;  ///< a member's number: of the group; intercommunica
 /// How the peer's arrivals are signalled.
 enum class Flavour : std::uint8_t { send_receive, write_immediate };
 
+/// What lies between two ranks; plans say it where it matters to them.
+enum class Reach : std::uint8_t { network, node };
+
 /// The way to one peer and back: a queue pair, with a completion queue of its own for receives.
 struct Edge {
   Rank peer = 0;
   std::uint16_t sends = 0;          ///< messages to the peer in one execution
   std::uint16_t receives = 0;       ///< messages from it: receives that must be posted
   std::uint32_t first_receive = 0;  ///< in Plan::receives
+  Reach reach = Reach::network;
 
   [[nodiscard]] constexpr bool operator==(const Edge&) const noexcept = default;
 };
@@ -69,6 +73,7 @@ class PlanWriter {
   void copy(Place from, Place to);
   /// `to` = `from` op `to`
   void reduce(Place from, Place to);
+  void set_reach(Rank peer, Reach reach) { plan_.edges[edge_to(peer)].reach = reach; }
   /// @returns  a place of its own
   [[nodiscard]] Place scratch(std::uint32_t blocks);
   [[nodiscard]] Plan take();

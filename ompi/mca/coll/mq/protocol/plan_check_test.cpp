@@ -1,11 +1,11 @@
 // Barriers of all sizes are barriers; and what the checker finds when they are not.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "ompi/mca/coll/mq/protocol/barrier_plan.hpp"
+#include "ompi/mca/coll/mq/protocol/dice.hpp"
 #include "ompi/mca/coll/mq/protocol/plan_check.hpp"
 #include "test/support/catch.hpp"
 
@@ -56,6 +56,27 @@ TEST_CASE("both flavours differ in the kind of their sends only") {
     for (Task& task : plan.tasks)
       if (task.kind == TaskKind::write_immediate) task.kind = TaskKind::send;
   CHECK(writes == barrier(13, {2, Flavour::send_receive}));
+}
+
+TEST_CASE("a barrier in two levels is one, and its leaders only use the network") {
+  model::Dice dice(1);
+  for (Rank size = 1; size <= 100; ++size) {
+    const std::size_t nodes = 1 + dice.below(12);
+    std::vector<Rank> node_of;
+    for (Rank r = 0; r < size; ++r) node_of.push_back(static_cast<Rank>(7 * dice.below(nodes)));
+    std::vector<Plan> plans;
+    for (Rank r = 0; r < size; ++r) plans.push_back(two_level_barrier_plan(r, node_of));
+    INFO("size " << size << ", nodes " << nodes);
+    REQUIRE(check::check_barrier(plans) == "");
+    for (const Plan& plan : plans)
+      for (const Edge& edge : plan.edges) {
+        const auto node = node_of[static_cast<std::size_t>(plan.rank)];
+        const bool is_local = node_of[static_cast<std::size_t>(edge.peer)] == node;
+        REQUIRE(is_local == (edge.reach == Reach::node));
+        const auto leader = std::find(node_of.begin(), node_of.end(), node) - node_of.begin();
+        REQUIRE((is_local || plan.rank == leader));
+      }
+  }
 }
 
 TEST_CASE("a plan that is wrong is found") {
