@@ -5,7 +5,11 @@
 #   OVERLAP_PREFIX  a private installation with env.sh
 #   PML             the PML to run on (default: speculative); PML=ob1 shows what stock Open MPI does
 #
-# HPC Challenge and NetPIPE come from Debian, messages.py (mpi4py, numpy) and wait_f08.f90 are our own. About a minute.
+#   OVERLAP_MPI4PY_TESTS  the folder test/ of mpi4py's sources, in the version of the installed mpi4py: its own tests of one-sided
+#                   communication run, too. Debian's package does not have them.
+#
+# HPC Challenge, NetPIPE, Global Arrays (over ARMCI-MPI) and NWChem come from Debian, messages.py (mpi4py, numpy), wait_f08.f90,
+# global_arrays.c and the programs of examples/mpix are our own. About two minutes.
 # SPDX-License-Identifier: BSD-3-Clause
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -97,6 +101,28 @@ messages_case() {
     fi
 }
 
+# One-sided communication runs on osc/newrma where it is installed and the PML is ours.
+osc=
+[ "$pml" != speculative ] || [ ! -f "$prefix/lib/openmpi/mca_osc_newrma.so" ] || osc="--mca osc newrma"
+
+# onesided_case NAME RANKS BTL WORDS COMMAND...: the program must end with 0 and print a line with these words (a regular expression).
+onesided_case() {
+    name=$1 ranks=$2 btl=$3 words=$4
+    shift 4
+    log=$work/onesided-$(echo "$name" | tr ' ,' '--')
+    # shellcheck disable=SC2086
+    if run 90 "$ranks" "$btl" $osc "$@" >"$log" 2>&1 && grep -qE "$words" "$log"; then pass "$name"; else fail "$name" "$log"; fi
+}
+
+# nwchem_case NAME RANKS BTL: the energies of water.nw, as every process count and transport must find them.
+nwchem_case() {
+    folder=$work/nwchem-$1
+    rm -rf "$folder" && mkdir -p "$folder" && cp "$here/water.nw" "$folder" && cd "$folder" || return
+    # shellcheck disable=SC2086
+    if run 90 "$2" "$3" $osc nwchem.openmpi water.nw >log 2>&1 && [ "$(grep -cE 'Total SCF energy = +-75\.98399682' log)" = 2 ] &&
+        grep -qE 'Total MP2 energy +-76\.11277184' log; then pass "nwchem $1"; else fail "nwchem $1" log; fi
+}
+
 packages_problem="its package was installed just now without it"
 sh "$here/../support/install-packages" programs >"$work/packages" 2>&1 || packages_problem="$(tail -n 1 "$work/packages")"
 
@@ -127,6 +153,52 @@ if [ -n "$python" ]; then
     messages_case vader,tcp 4 vader,tcp
 else
     echo "SKIP programs: mpi4py: no python3 that imports mpi4py and numpy ($packages_problem)"
+fi
+# Non-blocking epochs, and the blocking calls that do the same.
+if [ -f "$prefix/include/mpix_overlap.h" ]; then
+    for program in lu updates patches; do
+        # shellcheck disable=SC2046
+        if ! mpicxx -std=c++17 -O2 -Wall -Wextra -Werror "$here/../../examples/mpix/$program.cpp" -o "$work/$program" \
+            $(pkg-config --cflags --libs mpix_overlap) >"$work/$program.compile" 2>&1; then
+            fail "compile examples/mpix/$program.cpp" "$work/$program.compile"
+            continue
+        fi
+        for calls in blocking nonblocking; do
+            used=$(echo $calls | sed 's/^non/non-/')
+            [ -n "$osc" ] || used=blocking
+            onesided_case "$program vader, $calls calls" 4 vader "right with $used calls" "$work/$program" $calls
+            onesided_case "$program tcp, $calls calls" 3 tcp "right with $used calls" "$work/$program" $calls
+        done
+    done
+else
+    echo "SKIP programs: lu, updates, patches: there is no mpix_overlap.h in $prefix/include"
+fi
+# Debian's Global Arrays stand on ARMCI-MPI, which stands on MPI's windows; NWChem has both inside.
+if [ ! -f /usr/include/ga.h ] || [ ! -f /usr/include/armci.h ]; then
+    echo "SKIP programs: global arrays: libglobalarrays-dev or libarmci-mpi-dev is not installed ($packages_problem)"
+elif ! mpicc -O1 -Wall -o "$work/global_arrays" "$here/global_arrays.c" -lga -larmci -l:libscalapack-openmpi.so.2.2 -llapack -lblas -lgfortran \
+    -lm >"$work/global_arrays.compile" 2>&1; then
+    fail "compile global_arrays.c" "$work/global_arrays.compile"
+else
+    onesided_case "global arrays vader" 4 vader "^all results right" "$work/global_arrays"
+    onesided_case "global arrays tcp" 3 tcp "^all results right" "$work/global_arrays"
+fi
+if have nwchem nwchem.openmpi; then
+    nwchem_case vader 2 vader
+    nwchem_case vader-4-ranks 4 vader
+    nwchem_case tcp 2 tcp
+fi
+# mpi4py's own tests. Those of 3.1 have three defects that later versions mended: memory that an operation uses is freed before the fence
+# ends it, and MPI_Win_test is asked once.
+if [ -z "${OVERLAP_MPI4PY_TESTS:-}" ]; then
+    echo "SKIP programs: mpi4py's own tests: OVERLAP_MPI4PY_TESTS does not say where they are"
+elif [ -n "$python" ]; then
+    rm -rf "$work/mpi4py" && cp -R "$OVERLAP_MPI4PY_TESTS" "$work/mpi4py" && cd "$work/mpi4py" || exit 1
+    sed -e '/^            finally:$/i\                self.WIN.Fence()' -e '/flag = win.Test()/{N;s/flag = .*assertTrue(flag)/while not win.Test(): pass/}' \
+        "$OVERLAP_MPI4PY_TESTS/test_rma.py" >test_rma.py
+    for ranks in 1 2 4; do
+        onesided_case "mpi4py's own tests np $ranks" $ranks vader '^OK$' "$python" runtests.py -q --no-builddir -i 'test_rma|test_win'
+    done
 fi
 # waitprofile sees the calls in which these programs wait, whatever binding they use.
 profile_case() { # NAME CALL COMMAND...
