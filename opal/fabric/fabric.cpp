@@ -1,8 +1,17 @@
-// What all providers share: words for completion codes.
+// What all providers share: words for completion codes, and the refusal of what only some can do.
 // SPDX-License-Identifier: BSD-3-Clause
-#include "fabric.hpp"
+#include "management_queue.hpp"
 
 namespace overlap::fabric {
+namespace {
+
+[[noreturn]] void refuse_management(const Device& device) {
+  throw Error(Error::Kind::bad_option,
+              device.capabilities().name +
+                  " has no management queues; lists of tasks must be run by the process itself");
+}
+
+}  // namespace
 
 const char* text(CompletionStatus status) noexcept {
   switch (status) {
@@ -20,6 +29,12 @@ const char* text(CompletionStatus status) noexcept {
     case CompletionStatus::other_error: return "an error of the device without a name of its own";
   }
   return "unknown completion status";
+}
+
+std::unique_ptr<CompletionQueue> Device::make_counting_queue() { refuse_management(*this); }
+
+std::unique_ptr<ManagementQueue> Device::make_management_queue(std::uint32_t) {
+  refuse_management(*this);
 }
 
 }  // namespace overlap::fabric

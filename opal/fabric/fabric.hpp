@@ -2,8 +2,8 @@
 // the words of verbs.
 //
 // Providers: verbs/ (libibverbs and librdmacm), soft/ (a software RDMA device with a modelled
-// wire). All keep the rules below; the contract test (contract_test.cpp, contract_data_test.cpp)
-// holds each of them to the same cases.
+// wire). All keep the rules below; the contract test (contract_*test.cpp) holds each of them to the
+// same cases. What some devices can do besides is in management_queue.hpp.
 //
 // Rules
 //   Order       Work requests of one queue pair are executed in the order of posting, and a write's
@@ -102,6 +102,8 @@ struct Capabilities {
   bool atomics_global = false;             ///< atomic against the processor's own accesses too
   bool receive_not_ready = false;  ///< a missing receive entry delays the sender; otherwise it
                                    ///< breaks the queue pair (iWARP)
+  bool management_queues = false;  ///< see management_queue.hpp
+  std::uint32_t management_queue_max = 0;  ///< entries
   bool fork_safe = true;  ///< a forked child leaves the registered memory of its parent alone
   std::uint32_t bandwidth_mbytes_s = 0;  ///< for ranking
   std::uint32_t latency_us = 0;          ///< for ranking
@@ -117,6 +119,7 @@ enum class Opcode : std::uint8_t {
   fetch_add,     ///< 8 bytes, aligned; the old value goes to gather[0]
   compare_swap,  ///< the same
   receive,       ///< in completions only
+  wait,          ///< in completions of management queues only
 };
 
 /// One piece of local memory (ibv_sge).
@@ -220,11 +223,15 @@ class QueuePair {
 };
 
 struct QueuePairOptions {
-  CompletionQueue* completions = nullptr;  ///< of sends and receives
+  CompletionQueue* completions = nullptr;          ///< of sends and receives
+  CompletionQueue* receive_completions = nullptr;  ///< of receives, where that is another one
   ReceiveQueue* receives = nullptr;
   std::uint32_t send_queue_entries = 128;
   unsigned remote_rights = access::any;  ///< what the peer may do at all; memory regions may allow
                                          ///< less
+  // With management queues only (management_queue.hpp), as receive_completions.
+  bool managed_sends = false;
+  bool managed_receives = false;  ///< `receives` is for this queue pair alone
 };
 
 inline constexpr std::size_t address_max_bytes = 128;
@@ -258,6 +265,8 @@ struct Event {
   std::string why;  ///< one clause in words, for instance "transport retry counter exceeded"
 };
 
+class ManagementQueue;
+
 /// One opened RDMA device. Everything made from it is destroyed before it.
 class Device {
  public:
@@ -283,6 +292,12 @@ class Device {
   [[nodiscard]] virtual std::unique_ptr<ReceiveQueue> make_receive_queue(std::uint32_t entries) = 0;
   [[nodiscard]] virtual std::unique_ptr<QueuePair> make_queue_pair(
       const QueuePairOptions& options) = 0;
+  /// A completion queue that only waits read: poll() finds nothing. @throws Error(bad_option): this
+  /// device has no management queues
+  [[nodiscard]] virtual std::unique_ptr<CompletionQueue> make_counting_queue();
+  /// @param entries  at most Capabilities::management_queue_max  @throws  the same
+  [[nodiscard]] virtual std::unique_ptr<ManagementQueue> make_management_queue(
+      std::uint32_t entries);
 
   /// Begin to connect a fresh queue pair; the outcome is an event. @errors broken | bad_argument
   [[nodiscard]] virtual Status connect(QueuePair& queue_pair, const Address& peer,
@@ -328,8 +343,9 @@ struct SoftOptions {
   std::uint64_t bandwidth_mbytes_s = 1000;  ///< of one node's link, each direction, 10^6 bytes
   std::uint64_t latency_ns = 5000;          ///< one way
   std::uint64_t message_ns =
-      200;                 ///< the link is busy this long for each message besides its bytes
-  std::uint32_t node = 0;  ///< processes with the same number share one link
+      200;                      ///< the link is busy this long for each message besides its bytes
+  std::uint64_t task_ns = 100;  ///< each wait and enable of a management queue takes so long
+  std::uint32_t node = 0;       ///< processes with the same number share one link
   std::uint64_t answer_timeout_ms =
       8590;  ///< transport retries end when nothing was answered for so long
   std::uint64_t receive_retry_ns =

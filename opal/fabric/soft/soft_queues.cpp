@@ -170,7 +170,8 @@ bool SoftQueuePair::is_acceptable(const WorkRequest& request) const noexcept {
     case Opcode::fetch_add:
     case Opcode::compare_swap:
       return !request.inline_data && request.gather_count == 1 && bytes == sizeof(std::uint64_t);
-    case Opcode::receive: return false;
+    case Opcode::receive:
+    case Opcode::wait: return false;
   }
   return false;
 }

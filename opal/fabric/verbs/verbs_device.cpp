@@ -125,6 +125,11 @@ class VerbsDevice final : public Device {
       throw Error(Error::Kind::bad_option,
                   "a queue pair needs a completion queue and a receive queue");
     }
+    if (options.receive_completions != nullptr || options.managed_sends ||
+        options.managed_receives) {
+      throw Error(Error::Kind::bad_option,
+                  core_.capabilities.name + " has no queue pairs for management queues");
+    }
     auto made = std::make_unique<VerbsQueuePair>(
         core_, static_cast<VerbsCompletionQueue&>(*options.completions),
         static_cast<VerbsReceiveQueue&>(*options.receives), options.send_queue_entries);
