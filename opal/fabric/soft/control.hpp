@@ -18,8 +18,8 @@ namespace overlap::fabric::soft {
 
 /// What a message wants. numbers[] and values[] as listed.
 enum class Ask : std::uint32_t {
-  hello,    ///< numbers: layout version, node, receive retries; values: bandwidth MB/s, latency ns,
-            ///< message ns, receive retry ns, answer ns -> welcome
+  hello,    ///< numbers: layout version, node, receive retries, task ns; values: bandwidth MB/s,
+            ///< latency ns, message ns, receive retry ns, answer ns -> welcome
   welcome,  ///< numbers: client id; values: instance; descriptors: device page, doorbells, eventfd,
             ///< socket of arrivals
   probe,  ///< values: address of 8 bytes, what they hold -> status 0, or the errno with which their
@@ -27,13 +27,17 @@ enum class Ask : std::uint32_t {
   register_memory,   ///< numbers: rights; values: address, bytes, offset in the descriptor if there
                      ///< is one -> numbers: key
   deregister,        ///< numbers: key
-  make_completions,  ///< numbers: entries; descriptor: ring -> numbers: its number
-  make_receives,     ///< the same
+  make_completions,  ///< numbers: entries, 1 for a counting queue; descriptor: ring -> numbers: its
+                     ///< number
+  make_receives,     ///< numbers: entries; descriptor: ring -> numbers: its number
   make_pair,         ///< numbers: completions, receives (0: none), entries, cookie, remote rights;
-                     ///< descriptor: ring -> numbers: its number
+                     ///< values: 1 for managed sends, 1 for managed receives, completions of
+                     ///< receives (0: the same); descriptor: ring -> numbers: its number
+  make_manager,      ///< numbers: entries, its completions; descriptor: ring -> numbers: its number
   drop_completions,  ///< numbers: its number
   drop_receives,
   drop_pair,
+  drop_manager,
   connect,  ///< numbers: pair, client; values: instance; data
   accept,   ///< numbers: pair; values: request
   reject,   ///< values: request

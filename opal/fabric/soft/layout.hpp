@@ -15,7 +15,7 @@
 
 namespace overlap::fabric::soft {
 
-inline constexpr std::uint32_t layout_version = 5;
+inline constexpr std::uint32_t layout_version = 6;
 inline constexpr std::uint32_t layout_magic = 0x6f6c7366;
 inline constexpr std::size_t line_bytes = 64;
 
@@ -97,6 +97,7 @@ struct Doorbells {
   static constexpr std::uint32_t entries = 1024;
   static constexpr std::uint32_t receive_bit =
       1U << 31U;  ///< the number is a receive queue's that was starved
+  static constexpr std::uint32_t management_bit = 1U << 30U;  ///< it is a management queue's
 
   AreaHeader header;
   alignas(line_bytes) Counter tail{0};
@@ -150,15 +151,18 @@ static_assert(offsetof(SendSlot, inline_data) == 128);
 /// Ownership  tail: client. slots[i]: client until S1 publishes i; then the device, until the
 /// client has polled the completion of i or of
 ///            a later entry (it counts that itself; the device may read inline data until then)
+///            head: device, where a counting queue takes its completions: entries before it are the
+///            client's again
 /// Orders     S1 tail (release) -> S2 tail (acquire): the slot before the count. The completion
-/// ring's C1 -> C2: the device's
+/// ring's C1 -> C2, or S3 head (release) -> S4 head (acquire): the device's
 ///            last reading of a slot before its reuse.
 struct SendRing {
   AreaHeader header;
   alignas(line_bytes) Counter tail{0};
+  alignas(line_bytes) Counter head{0};
   alignas(line_bytes) SendSlot slots[1];  ///< [entries]
 };
-static_assert(offsetof(SendRing, tail) == 64 && offsetof(SendRing, slots) == 128);
+static_assert(offsetof(SendRing, head) == 128 && offsetof(SendRing, slots) == 192);
 
 struct ReceiveSlot {
   std::uint64_t id;
@@ -203,7 +207,7 @@ struct CompletionSlot {
 };
 static_assert(sizeof(CompletionSlot) == 32);
 
-/// Completion queue.
+/// Completion queue. Of a counting queue only `tail` is used: what it has counted.
 ///
 /// Ownership  tail: device. head: client. slots[i]: device while head <= i - entries, client after
 ///            C1 publishes i
@@ -218,6 +222,32 @@ struct CompletionRing {
   alignas(line_bytes) CompletionSlot slots[1];  ///< [entries]
 };
 static_assert(offsetof(CompletionRing, head) == 128 && offsetof(CompletionRing, slots) == 192);
+
+/// A wait or an enable.
+struct ManagementSlot {
+  std::uint64_t id;  ///< of its list
+  std::int64_t posted_ns;
+  std::uint32_t number;  ///< of the counting queue or of the queue pair
+  std::uint32_t index;
+  std::uint8_t kind;       ///< Command::Kind
+  std::uint8_t signalled;  ///< 1: its list's last
+  std::uint8_t zero[6];
+};
+static_assert(sizeof(ManagementSlot) == 32);
+
+/// Management queue.
+///
+/// Ownership  tail: client, which moves it by whole lists. slots[i]: client until M1 publishes i;
+///            then the device, until the client has polled the completion of its list
+/// Orders     M1 tail (release) -> M2 tail (acquire): the list's slots, and what it has put into
+///            send and receive queues, before the count. The completion ring's C1 -> C2: the
+///            device's last reading of a slot before its reuse.
+struct ManagementRing {
+  AreaHeader header;
+  alignas(line_bytes) Counter tail{0};
+  alignas(line_bytes) ManagementSlot slots[1];  ///< [entries]
+};
+static_assert(offsetof(ManagementRing, tail) == 64 && offsetof(ManagementRing, slots) == 128);
 
 /// Bytes of a ring with n entries.
 template <class Ring>

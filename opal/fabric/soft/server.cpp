@@ -114,11 +114,14 @@ bool Server::look_at_doorbells(Time now) {
 }
 
 void Server::answer_doorbell(Session& session, std::uint32_t number, Time now) {
-  const std::uint32_t plain = number & ~Doorbells::receive_bit;
+  const std::uint32_t plain = number & ~(Doorbells::receive_bit | Doorbells::management_bit);
   if ((number & Doorbells::receive_bit) != 0) {
     if (const auto found = session.receives.find(plain); found != session.receives.end()) {
       engine_.receives_posted(*found->second->receives, now);
     }
+  } else if ((number & Doorbells::management_bit) != 0) {
+    if (const auto found = session.managers.find(plain); found != session.managers.end())
+      engine_.ring(*found->second->manager, now);
   } else if (const auto found = session.pairs.find(plain); found != session.pairs.end()) {
     engine_.ring(*found->second->pair, now);
   }
@@ -128,6 +131,7 @@ void Server::look_at_everything(Session& session, Time now) {
   for (auto& [number, pair] : session.pairs) engine_.ring(*pair->pair, now);
   for (auto& [number, receives] : session.receives)
     engine_.receives_posted(*receives->receives, now);
+  for (auto& [number, manager] : session.managers) engine_.ring(*manager->manager, now);
 }
 
 void Server::sleep_until(Time wake) {

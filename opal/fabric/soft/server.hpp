@@ -35,12 +35,21 @@ struct ServedReceives {
   std::uint32_t users = 0;  ///< queue pairs
 };
 
+struct ServedManager {
+  Manager* manager = nullptr;
+  Mapping ring;
+  std::uint32_t entries = 0;
+  std::uint32_t head = 0;  ///< next entry to fetch
+  struct ServedCompletions* completions = nullptr;
+};
+
 struct ServedCompletions {
   Completions* completions = nullptr;
   Mapping ring;
   std::uint32_t entries = 0;
   std::uint32_t tail = 0;
   std::uint32_t users = 0;
+  bool of_manager = false;  ///< a management queue's alone
 };
 
 /// One connection: a client, or a tester that has not said hello.
@@ -57,6 +66,7 @@ struct Session {
   std::unordered_map<std::uint32_t, std::unique_ptr<ServedPair>> pairs;  ///< by the pair's number
   std::unordered_map<std::uint32_t, std::unique_ptr<ServedReceives>> receives;
   std::unordered_map<std::uint32_t, std::unique_ptr<ServedCompletions>> completions;
+  std::unordered_map<std::uint32_t, std::unique_ptr<ServedManager>> managers;
   std::unordered_map<std::uint32_t, Mapping> mappings;  ///< by region key
   std::uint32_t next_number = 1;                        ///< of receives and completions
   std::uint64_t memory_bytes = 0;                       ///< registered
@@ -106,7 +116,13 @@ class Server final : private Host {
                                   Message& reply);
   [[nodiscard]] int make_pair(Session& session, const Message& ask, Attached& attached,
                               Message& reply);
+  [[nodiscard]] int make_manager(Session& session, const Message& ask, Attached& attached,
+                                 Message& reply);
   [[nodiscard]] int drop(Session& session, const Message& ask);
+  [[nodiscard]] int drop_pair(Session& session, std::uint32_t number);
+  [[nodiscard]] int drop_completions(Session& session, std::uint32_t number);
+  [[nodiscard]] int drop_receives(Session& session, std::uint32_t number);
+  [[nodiscard]] int drop_manager(Session& session, std::uint32_t number);
   [[nodiscard]] int handle_client(Session& session, const Message& ask, Attached& attached,
                                   Message& reply);
   [[nodiscard]] int handle_client_fault(Client& client, const Message& ask);
@@ -119,7 +135,17 @@ class Server final : private Host {
                               std::uint64_t& old) noexcept override;
   [[nodiscard]] bool fetch(Pair& pair, Submission& out) override;
   [[nodiscard]] bool take_receive(Receives& receives, Receive& out) override;
+  [[nodiscard]] static bool put(ServedCompletions& served, const Completion& completion,
+                                std::uint32_t position, std::uint32_t pair_number,
+                                std::uint32_t pair_cookie) noexcept;
   [[nodiscard]] bool complete(Completions& completions, Pair& pair, const Completion& completion,
+                              std::uint32_t position) override;
+  [[nodiscard]] bool fetch(Manager& manager, Command& out) override;
+  [[nodiscard]] Completions* find_counting(const Client& client,
+                                           std::uint32_t number) noexcept override;
+  void count(Completions& completions, Pair& pair, bool sent,
+             std::uint32_t position) noexcept override;
+  [[nodiscard]] bool complete(Manager& manager, const Completion& completion,
                               std::uint32_t position) override;
   void notify(Client& client) noexcept override;
   void event(Client& client, Pair* pair, const Event& event) override;

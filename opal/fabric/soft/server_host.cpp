@@ -40,7 +40,7 @@ bool Server::fetch(Pair& pair, Submission& out) {
   WorkRequest& request = out.request;
   request.id = slot.id;
   request.opcode =
-      static_cast<Opcode>(std::min(slot.opcode, static_cast<std::uint8_t>(Opcode::compare_swap)));
+      static_cast<Opcode>(std::min(slot.opcode, static_cast<std::uint8_t>(Opcode::wait)));
   request.gather_count = std::min(slot.gather_count, static_cast<std::uint8_t>(gather_limit));
   request.signalled = (slot.flags & send_flag::signalled) != 0;
   request.fenced = (slot.flags & send_flag::fenced) != 0;
@@ -57,6 +57,8 @@ bool Server::fetch(Pair& pair, Submission& out) {
   }
   out.posted = slot.posted_ns;
   out.position = served.head;
+  out.wait_number = static_cast<std::uint32_t>(slot.operand);
+  out.wait_index = static_cast<std::uint32_t>(slot.compare);
   out.inline_data = slot.inline_data;
   out.inline_bytes = std::min(slot.inline_bytes, inline_max_bytes);
   ++served.head;
@@ -77,17 +79,16 @@ bool Server::take_receive(Receives& receives, Receive& out) {
   return true;
 }
 
-bool Server::complete(Completions& completions, Pair& pair, const Completion& completion,
-                      std::uint32_t position) {
-  ServedCompletions& served = *static_cast<ServedCompletions*>(completions.host);
+bool Server::put(ServedCompletions& served, const Completion& completion, std::uint32_t position,
+                 std::uint32_t pair_number, std::uint32_t pair_cookie) noexcept {
   CompletionRing& ring = *served.ring.as<CompletionRing>();
   if (served.tail - ring.head.load(std::memory_order_acquire) >= served.entries)
     return false;  // C4, pairs with C3
   CompletionSlot& slot = ring.slots[served.tail % served.entries];
   slot = CompletionSlot{};
   slot.id = completion.id;
-  slot.pair_number = pair.number;
-  slot.pair_cookie = static_cast<ServedPair*>(pair.host)->cookie;
+  slot.pair_number = pair_number;
+  slot.pair_cookie = pair_cookie;
   slot.position = position;
   slot.bytes = completion.bytes;
   slot.immediate = completion.immediate;
@@ -96,6 +97,49 @@ bool Server::complete(Completions& completions, Pair& pair, const Completion& co
   slot.has_immediate = completion.has_immediate ? 1 : 0;
   ring.tail.store(++served.tail, std::memory_order_release);  // C1, pairs with C2
   return true;
+}
+
+bool Server::complete(Completions& completions, Pair& pair, const Completion& completion,
+                      std::uint32_t position) {
+  return put(*static_cast<ServedCompletions*>(completions.host), completion, position, pair.number,
+             static_cast<ServedPair*>(pair.host)->cookie);
+}
+
+bool Server::fetch(Manager& manager, Command& out) {
+  ServedManager& served = *static_cast<ServedManager*>(manager.host);
+  ManagementRing& ring = *served.ring.as<ManagementRing>();
+  if (ring.tail.load(std::memory_order_acquire) == served.head) return false;  // M2, pairs with M1
+  const ManagementSlot& slot = ring.slots[served.head % served.entries];
+  out.kind = static_cast<Command::Kind>(
+      std::min(slot.kind, static_cast<std::uint8_t>(Command::Kind::nothing)));
+  out.signalled = slot.signalled != 0;
+  out.id = slot.id;
+  out.number = slot.number;
+  out.index = slot.index;
+  out.posted = slot.posted_ns;
+  out.position = served.head++;
+  return true;
+}
+
+Completions* Server::find_counting(const Client& client, std::uint32_t number) noexcept {
+  const auto& completions = session_of(client).completions;
+  const auto found = completions.find(number);
+  if (found == completions.end() || !found->second->completions->counting) return nullptr;
+  return found->second->completions;
+}
+
+void Server::count(Completions& completions, Pair& pair, bool sent,
+                   std::uint32_t position) noexcept {
+  ServedCompletions& served = *static_cast<ServedCompletions*>(completions.host);
+  if (sent) {
+    SendRing& ring = *static_cast<ServedPair*>(pair.host)->ring.as<SendRing>();
+    ring.head.store(position + 1, std::memory_order_release);  // S3, pairs with S4
+  }
+  served.ring.as<CompletionRing>()->tail.store(++served.tail, std::memory_order_release);
+}
+
+bool Server::complete(Manager& manager, const Completion& completion, std::uint32_t position) {
+  return put(*static_cast<ServedManager*>(manager.host)->completions, completion, position, 0, 0);
 }
 
 /// A client that never reads its end, or has closed it, loses wake-ups of its own and stops nobody:

@@ -78,6 +78,7 @@ void Server::handle_hello(Session& session, const Message& ask) {
                             .receive_retries = ask.numbers[2],
                             .answer_ns = static_cast<Time>(ask.values[4])};
   session.client = &engine_.directory().add_client(ask.numbers[1], settings, &session, retry);
+  session.client->task_ns = static_cast<Time>(ask.numbers[3]);
   reply.numbers[0] = session.client->id;
   reply.values[0] = instance_;
   const int descriptors[] = {page_file_.get(), doorbells.get(), doorbell_.get(), sleeper.get()};
@@ -104,10 +105,12 @@ int Server::handle_client(Session& session, const Message& ask, Attached& attach
     case Ask::make_completions: return make_completions(session, ask, attached, reply);
     case Ask::make_receives: return make_receives(session, ask, attached, reply);
     case Ask::make_pair: return make_pair(session, ask, attached, reply);
+    case Ask::make_manager: return make_manager(session, ask, attached, reply);
     case Ask::deregister:
     case Ask::drop_completions:
     case Ask::drop_receives:
-    case Ask::drop_pair: return drop(session, ask);
+    case Ask::drop_pair:
+    case Ask::drop_manager: return drop(session, ask);
     case Ask::connect:
     case Ask::accept: {
       const auto found = session.pairs.find(ask.numbers[0]);
@@ -167,6 +170,7 @@ int Server::make_completions(Session& session, const Message& ask, Attached& att
   served->ring = map_ring(attached, served->entries, ring_bytes<CompletionRing>(served->entries));
   if (!served->ring) return errno;
   served->completions = &engine_.directory().add_completions(*session.client, served.get());
+  served->completions->counting = ask.numbers[1] != 0;
   reply.numbers[0] = session.next_number++;
   session.completions.emplace(reply.numbers[0], std::move(served));
   return 0;
@@ -187,9 +191,18 @@ int Server::make_receives(Session& session, const Message& ask, Attached& attach
 int Server::make_pair(Session& session, const Message& ask, Attached& attached, Message& reply) {
   const auto completions = session.completions.find(ask.numbers[0]);
   const auto receives = session.receives.find(ask.numbers[1]);
-  if (completions == session.completions.end() ||
+  const auto of_receives = ask.values[2] != 0
+                               ? session.completions.find(static_cast<std::uint32_t>(ask.values[2]))
+                               : completions;
+  if (completions == session.completions.end() || of_receives == session.completions.end() ||
       (ask.numbers[1] != 0 && receives == session.receives.end()))
     return EINVAL;
+  if (completions->second->of_manager || of_receives->second->of_manager) return EINVAL;
+  const bool manages_receives = ask.values[1] != 0;
+  if (ask.numbers[1] == 0 ? manages_receives
+                          : receives->second->users > 0 &&
+                                (manages_receives || receives->second->receives->managed))
+    return EINVAL;  // they would be another queue pair's, too
   auto served = std::make_unique<ServedPair>();
   served->session = &session;
   served->entries = ask.numbers[2];
@@ -200,44 +213,83 @@ int Server::make_pair(Session& session, const Message& ask, Attached& attached, 
   served->pair = &engine_.directory().add_pair(*session.client, *completions->second->completions,
                                                queue, served.get());
   served->pair->remote_rights = ask.numbers[4];
+  served->pair->receive_completions = of_receives->second->completions;
+  served->pair->managed = ask.values[0] != 0;
+  if (queue != nullptr) queue->managed = manages_receives;
   ++completions->second->users;
+  ++of_receives->second->users;
   if (queue != nullptr) ++receives->second->users;
   reply.numbers[0] = served->pair->number;
   session.pairs.emplace(reply.numbers[0], std::move(served));
   return 0;
 }
 
+int Server::make_manager(Session& session, const Message& ask, Attached& attached, Message& reply) {
+  const auto completions = session.completions.find(ask.numbers[1]);
+  if (completions == session.completions.end() || completions->second->users > 0 ||
+      completions->second->completions->counting)
+    return EINVAL;
+  auto served = std::make_unique<ServedManager>();
+  served->entries = ask.numbers[0];
+  served->ring = map_ring(attached, served->entries, ring_bytes<ManagementRing>(served->entries));
+  if (!served->ring) return errno;
+  served->completions = completions->second.get();
+  served->completions->of_manager = true;
+  served->manager = &engine_.directory().add_manager(*session.client, served.get());
+  ++completions->second->users;
+  reply.numbers[0] = session.next_number++;
+  session.managers.emplace(reply.numbers[0], std::move(served));
+  return 0;
+}
+
 int Server::drop(Session& session, const Message& ask) {
   const std::uint32_t number = ask.numbers[0];
-  if (ask.ask == Ask::deregister) {
-    const Region* region = engine_.regions().own(number, session.client->id);
-    if (region == nullptr) return EINVAL;
-    session.memory_bytes -= region->bytes;
-    engine_.regions().remove(number);
-    session.mappings.erase(number);
-    return 0;
-  }
-  if (ask.ask == Ask::drop_pair) {
-    const auto found = session.pairs.find(number);
-    if (found == session.pairs.end()) return EINVAL;
-    Pair& pair = *found->second->pair;
-    --static_cast<ServedCompletions*>(pair.completions->host)->users;
-    if (pair.receives != nullptr) --static_cast<ServedReceives*>(pair.receives->host)->users;
-    engine_.remove_pair(pair, "the peer closed the connection", clock_now());
-    session.pairs.erase(found);
-    return 0;
-  }
-  if (ask.ask == Ask::drop_completions) {
-    const auto found = session.completions.find(number);
-    if (found == session.completions.end() || found->second->users > 0) return EINVAL;
-    engine_.directory().remove_completions(*found->second->completions);
-    session.completions.erase(found);
-    return 0;
-  }
+  if (ask.ask == Ask::drop_pair) return drop_pair(session, number);
+  if (ask.ask == Ask::drop_completions) return drop_completions(session, number);
+  if (ask.ask == Ask::drop_receives) return drop_receives(session, number);
+  if (ask.ask == Ask::drop_manager) return drop_manager(session, number);
+  const Region* region = engine_.regions().own(number, session.client->id);
+  if (region == nullptr) return EINVAL;
+  session.memory_bytes -= region->bytes;
+  engine_.regions().remove(number);
+  session.mappings.erase(number);
+  return 0;
+}
+
+int Server::drop_pair(Session& session, std::uint32_t number) {
+  const auto found = session.pairs.find(number);
+  if (found == session.pairs.end()) return EINVAL;
+  Pair& pair = *found->second->pair;
+  --static_cast<ServedCompletions*>(pair.completions->host)->users;
+  --static_cast<ServedCompletions*>(pair.receive_completions->host)->users;
+  if (pair.receives != nullptr) --static_cast<ServedReceives*>(pair.receives->host)->users;
+  engine_.remove_pair(pair, "the peer closed the connection", clock_now());
+  session.pairs.erase(found);
+  return 0;
+}
+
+int Server::drop_completions(Session& session, std::uint32_t number) {
+  const auto found = session.completions.find(number);
+  if (found == session.completions.end() || found->second->users > 0) return EINVAL;
+  engine_.remove_completions(*found->second->completions, clock_now());
+  session.completions.erase(found);
+  return 0;
+}
+
+int Server::drop_receives(Session& session, std::uint32_t number) {
   const auto found = session.receives.find(number);
   if (found == session.receives.end() || found->second->users > 0) return EINVAL;
   engine_.directory().remove_receives(*found->second->receives);
   session.receives.erase(found);
+  return 0;
+}
+
+int Server::drop_manager(Session& session, std::uint32_t number) {
+  const auto found = session.managers.find(number);
+  if (found == session.managers.end()) return EINVAL;
+  --found->second->completions->users;
+  engine_.remove_manager(*found->second->manager, clock_now());
+  session.managers.erase(found);
   return 0;
 }
 

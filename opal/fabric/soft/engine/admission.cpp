@@ -37,8 +37,11 @@ Admitted Admission::admit(Pair& pair, Task& task) {
 
 Admitted Admission::admit_receive(Pair& pair, Task& task) {
   Pair& peer = *pair.peer;
-  if (peer.receives == nullptr || !host_.take_receive(*peer.receives, task.receive))
+  Receives* receives = peer.receives;
+  if (receives == nullptr || (receives->managed && receives->taken >= receives->enabled_end) ||
+      !host_.take_receive(*receives, task.receive))
     return receive_not_ready(pair, task);
+  ++receives->taken;
   pair.not_ready_since = never;
   task.holds_receive = true;
   const CompletionStatus fault = access_.check_receive(peer, task);

@@ -17,6 +17,7 @@
 #include "directory.hpp"
 #include "failures.hpp"
 #include "lanes.hpp"
+#include "management.hpp"
 #include "regions.hpp"
 #include "requester.hpp"
 #include "retirement.hpp"
@@ -71,6 +72,22 @@ struct NotingHost final : Host {
     completions.push_back(completion);
     return true;
   }
+  [[nodiscard]] bool fetch(Manager&, Command& out) override {
+    if (commands.empty()) return false;
+    out = commands.front();
+    commands.pop_front();
+    return true;
+  }
+  [[nodiscard]] Completions* find_counting(const Client&, std::uint32_t number) noexcept override {
+    return number < counting.size() ? counting[number] : nullptr;
+  }
+  void count(Completions&, Pair&, bool sent, std::uint32_t position) noexcept override {
+    counted.emplace_back(sent, position);
+  }
+  [[nodiscard]] bool complete(Manager&, const Completion& completion, std::uint32_t) override {
+    lists.push_back(completion);
+    return true;
+  }
   void notify(Client& client) noexcept override {
     notified.push_back({client.id, completions.size()});
   }
@@ -82,6 +99,10 @@ struct NotingHost final : Host {
   std::size_t completion_entries = 100;
   std::deque<Submission> posted;
   std::deque<Receive> receives;
+  std::deque<Command> commands;
+  std::vector<Completions*> counting;  ///< by number
+  std::vector<std::pair<bool, std::uint32_t>> counted;
+  std::vector<Completion> lists;
   std::vector<Copy> copies;
   std::vector<Completion> completions;
   std::vector<Notified> notified;
@@ -93,6 +114,7 @@ struct Bench final : Steps {
   static constexpr std::uint64_t size = 1U << 20U;
 
   void go_on(Pair& pair, Stage stage) override { steps.emplace_back(&pair, stage); }
+  void go_on(Manager& manager) override { managers.push_back(&manager); }
 
   [[nodiscard]] static WorkRequest request(Opcode opcode, std::uint32_t bytes,
                                            std::uint32_t local_key, std::uint32_t remote_key) {
@@ -121,6 +143,7 @@ struct Bench final : Steps {
 
   NotingHost host;
   std::vector<std::pair<Pair*, Stage>> steps;
+  std::vector<Manager*> managers;
   Schedule schedule;
   Wire wire{schedule.hidden()};
   Regions regions;
@@ -128,14 +151,15 @@ struct Bench final : Steps {
   Connections connections{host, schedule, directory};
   AccessCheck access{regions};
   DataMover mover{host, access};
-  CompletionQueues queues{host};
+  CompletionQueues queues{host, *this};
   Lanes lanes{schedule, wire};
   Retirement retirement{schedule, queues};
   Failures failures{host, schedule, lanes, queues, retirement};
   Admission admission{host, schedule, access, mover, failures};
   Delivery delivery{schedule, queues, retirement, *this};
   Arrivals arrivals{schedule, lanes, mover, admission, delivery, failures};
-  Requester requester{host, schedule, access, lanes, failures};
+  Requester requester{host, schedule, access, lanes, failures, retirement};
+  Management management{host, schedule, directory, queues, failures, requester, *this};
 
   Client& a = directory.add_client(0, {}, nullptr);  // 1 byte per ns, 5 us, 200 ns per message
   Client& b = directory.add_client(1, {}, nullptr);

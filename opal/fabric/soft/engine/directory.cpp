@@ -57,6 +57,7 @@ Pair& Directory::add_pair(Client& client, Completions& completions, Receives* re
   auto made = std::make_unique<Pair>(next_pair_++);
   made->client = &client;
   made->completions = &completions;
+  made->receive_completions = &completions;
   made->receives = receives;
   made->host = host;
   Pair& pair = *made;
@@ -73,6 +74,23 @@ std::vector<Pair*> Directory::pairs_of(const Client& client) {
   std::vector<Pair*> own;
   for (auto& [number, pair] : pairs_) {
     if (pair->client == &client) own.push_back(pair.get());
+  }
+  return own;
+}
+
+Manager& Directory::add_manager(Client& client, void* host) {
+  auto made = std::make_unique<Manager>();
+  made->client = &client;
+  made->host = host;
+  Manager& manager = *made;
+  managers_.emplace(&manager, std::move(made));
+  return manager;
+}
+
+std::vector<Manager*> Directory::managers_of(const Client& client) {
+  std::vector<Manager*> own;
+  for (auto& [key, manager] : managers_) {
+    if (manager->client == &client) own.push_back(manager.get());
   }
   return own;
 }

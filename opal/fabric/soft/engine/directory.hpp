@@ -11,8 +11,9 @@
 
 namespace overlap::fabric::soft {
 
-/// Owner of all clients, completion queues, receive queues and queue pairs. Removing one only frees
-/// it: what it means for peers is the engine's affair (Engine::remove_client, remove_pair).
+/// Owner of all clients, completion queues, receive queues, queue pairs and management queues.
+/// Removing one only frees it: what it means for peers is the engine's affair
+/// (Engine::remove_client, remove_pair).
 class Directory {
  public:
   explicit Directory(Wire& wire) noexcept : wire_(wire) {}
@@ -31,6 +32,9 @@ class Directory {
   [[nodiscard]] Pair& add_pair(Client& client, Completions& completions, Receives* receives,
                                void* host);
   void remove_pair(Pair& pair) { pairs_.erase(pair.number); }
+  [[nodiscard]] Manager& add_manager(Client& client, void* host);
+  void remove_manager(Manager& manager) { managers_.erase(&manager); }
+  [[nodiscard]] std::vector<Manager*> managers_of(const Client& client);
   [[nodiscard]] Pair* find_pair(std::uint32_t number) noexcept;
   [[nodiscard]] std::vector<Pair*> pairs_of(const Client& client);
   template <class Visit>
@@ -49,6 +53,7 @@ class Directory {
   std::unordered_map<Completions*, std::unique_ptr<Completions>> completions_;
   std::unordered_map<Receives*, std::unique_ptr<Receives>> receives_;
   std::unordered_map<std::uint32_t, std::unique_ptr<Pair>> pairs_;
+  std::unordered_map<Manager*, std::unique_ptr<Manager>> managers_;
   std::uint32_t next_client_ = 1;
   std::uint32_t next_pair_ = 1;
   Time latency_min_ns_ = never;

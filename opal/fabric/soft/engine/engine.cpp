@@ -14,17 +14,19 @@ Engine::Engine(Host& host)
       connections_(host, schedule_, directory_),
       access_(regions_),
       mover_(host, access_),
-      queues_(host),
+      queues_(host, *this),
       lanes_(schedule_, wire_),
       retirement_(schedule_, queues_),
       failures_(host, schedule_, lanes_, queues_, retirement_),
       admission_(host, schedule_, access_, mover_, failures_),
       delivery_(schedule_, queues_, retirement_, *this),
       arrivals_(schedule_, lanes_, mover_, admission_, delivery_, failures_),
-      requester_(host, schedule_, access_, lanes_, failures_) {}
+      requester_(host, schedule_, access_, lanes_, failures_, retirement_),
+      management_(host, schedule_, directory_, queues_, failures_, requester_, *this) {}
 
 void Engine::remove_client(Client& client, Time now) {
   catch_up(now);
+  for (Manager* manager : directory_.managers_of(client)) remove_manager(*manager, now);
   for (Pair* pair : directory_.pairs_of(client)) remove_pair(*pair, "the peer process ended", now);
   connections_.forget_asked(client);
   for (const std::uint32_t key : regions_.keys(client.id)) regions_.remove(key);
@@ -36,6 +38,18 @@ void Engine::remove_pair(Pair& pair, const std::string& why, Time now) {
   connections_.forget_asker(pair);
   failures_.break_pair(pair, why);
   directory_.remove_pair(pair);
+}
+
+void Engine::remove_manager(Manager& manager, Time now) {
+  catch_up(now);
+  management_.stop(manager);
+  directory_.remove_manager(manager);
+}
+
+void Engine::remove_completions(Completions& completions, Time now) {
+  catch_up(now);
+  queues_.break_counting(completions, CompletionStatus::flushed);
+  directory_.remove_completions(completions);
 }
 
 bool Engine::connect(Pair& pair, std::uint32_t client, const PrivateData& data, Time now) {
@@ -69,6 +83,7 @@ void Engine::advance(Time now) {
 }
 
 void Engine::dispatch(const Timer& timer) {
+  if (timer.alarm == Alarm::manage) return management_.execute(*timer.manager);
   Pair& pair = *timer.owner;
   switch (timer.alarm) {
     case Alarm::start: requester_.begin(pair); return;
@@ -82,14 +97,18 @@ void Engine::dispatch(const Timer& timer) {
     case Alarm::come_back: arrivals_.come_back(pair); return;
     case Alarm::retire:
       if (const CompletionStatus fault = retirement_.retire(pair);
-          fault != CompletionStatus::success)
+          fault != CompletionStatus::success) {
         failures_.break_pair(pair, std::string("the peer's queue pair failed: ") + text(fault));
+        // Nobody polls its completions.
+        if (pair.completions->counting) tell(host_, pair, Event::Kind::peer_lost, text(fault));
+      }
       return;
     case Alarm::try_again:
       leave(pair.arrive_waiter);
       arrivals_.arrive(pair);
       return;
     case Alarm::give_up: failures_.give_up(pair); return;
+    case Alarm::manage: return;
   }
 }
 
@@ -103,6 +122,8 @@ void Engine::go_on(Pair& pair, Stage stage) {
       return;
   }
 }
+
+void Engine::go_on(Manager& manager) { management_.look(manager); }
 
 Time Engine::next_wake() const noexcept {
   if (lanes_.has_backlog() || queues_.has_overrun()) return schedule_.now();
@@ -119,6 +140,8 @@ void Engine::ring(Pair& pair, Time now) {
     requester_.begin(pair);
   }
 }
+
+void Engine::ring(Manager& manager, Time now) { management_.ring(manager, now); }
 
 void Engine::receives_posted(Receives& receives, Time now) {
   catch_up(now);
@@ -141,7 +164,8 @@ void Engine::set_link(std::uint32_t node, bool down, Time now) {
 void Engine::break_overrun() {
   std::vector<Pair*> failed;
   directory_.each_pair([&](Pair& pair) {
-    if (pair.completions->overrun && pair.state == PairState::established) failed.push_back(&pair);
+    const bool overrun = pair.completions->overrun || pair.receive_completions->overrun;
+    if (overrun && pair.state == PairState::established) failed.push_back(&pair);
   });
   for (Pair* pair : failed) {
     if (pair->state != PairState::established) continue;  // the peer of an earlier one

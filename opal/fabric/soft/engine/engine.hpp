@@ -9,6 +9,7 @@
 //   move     bytes are copied; the last byte last                                    DataMover
 //   deliver  the receiver's completion                                               Delivery
 //   retire   one latency later the poster's completion is visible, in order          Retirement
+// Management queues enable the first of these steps, and wait for the last ones: Management.
 // Reads and atomics get a response, which takes the same way back in lane `back`.
 //
 // Waking: next_wake() is the next moment at which something becomes visible to a client. What
@@ -30,6 +31,7 @@
 #include "directory.hpp"
 #include "failures.hpp"
 #include "lanes.hpp"
+#include "management.hpp"
 #include "regions.hpp"
 #include "requester.hpp"
 #include "retirement.hpp"
@@ -50,6 +52,9 @@ class Engine final : private Steps {
   void remove_client(Client& client, Time now);
   /// @param why  what the peer is told
   void remove_pair(Pair& pair, const std::string& why, Time now);
+  void remove_manager(Manager& manager, Time now);
+  /// Who waits for it has waited in vain.
+  void remove_completions(Completions& completions, Time now);
 
   /// As in Connections.
   [[nodiscard]] bool connect(Pair& pair, std::uint32_t client, const PrivateData& data, Time now);
@@ -58,6 +63,8 @@ class Engine final : private Steps {
 
   /// The client has posted to this queue pair.
   void ring(Pair& pair, Time now);
+  /// The client has posted to this management queue.
+  void ring(Manager& manager, Time now);
   /// A receive queue that take_receive() found empty has entries.
   void receives_posted(Receives& receives, Time now);
   /// Let everything happen up to now, but for the copying of large messages.
@@ -78,6 +85,7 @@ class Engine final : private Steps {
   void dispatch(const Timer& timer);
   void break_overrun();
   void go_on(Pair& pair, Stage stage) override;
+  void go_on(Manager& manager) override;
 
   Host& host_;
   Schedule schedule_;
@@ -95,6 +103,7 @@ class Engine final : private Steps {
   Delivery delivery_;
   Arrivals arrivals_;
   Requester requester_;
+  Management management_;
 };
 
 }  // namespace overlap::fabric::soft

@@ -26,7 +26,8 @@ void Failures::fail_receive(Pair& pair, Task& task, CompletionStatus status) {
 }
 
 void Failures::give_up(Pair& pair) {
-  for (Task& task : pair.tasks) {
+  for (std::uint64_t number = pair.retired; number < pair.started; ++number) {
+    Task& task = pair.task(number);
     if (task.done) continue;
     lanes_.halt(pair.back);
     return fail_task(pair, task, CompletionStatus::retry_exceeded, schedule_.now(), &pair.out);
@@ -81,6 +82,8 @@ void Failures::flush(Pair& pair) {
   Task behind;
   while (host_.fetch(pair, behind.submission))
     queues_.report(pair, behind, CompletionStatus::flushed);
+  // Its receive entries are never used: who waits for them need not wait.
+  queues_.break_counting(*pair.receive_completions, CompletionStatus::flushed);
 }
 
 }  // namespace overlap::fabric::soft

@@ -14,6 +14,7 @@ namespace overlap::fabric::soft {
 
 struct Client;
 struct Completions;
+struct Manager;
 struct Receives;
 
 /// A run of bytes in a client's memory.
@@ -30,6 +31,8 @@ struct Submission {
   std::uint32_t position = 0;              ///< counts the entries of its queue; wraps
   const std::byte* inline_data = nullptr;  ///< stays in place until the entry's completion
   std::uint32_t inline_bytes = 0;
+  std::uint32_t wait_number = 0;  ///< Opcode::wait: the counting queue
+  std::uint32_t wait_index = 0;   ///< absolute, 24 bits
 };
 
 /// One entry of a receive queue.
@@ -38,6 +41,18 @@ struct Receive {
   std::uint64_t address = 0;
   std::uint32_t bytes = 0;
   std::uint32_t local_key = 0;
+};
+
+/// One entry of a management queue as the client posted it.
+struct Command {
+  enum class Kind : std::uint8_t { wait, send_enable, receive_enable, nothing };
+  Kind kind = Kind::nothing;
+  bool signalled = false;    ///< the last of its list
+  std::uint64_t id = 0;      ///< of its list
+  std::uint32_t number = 0;  ///< of the counting queue, or of the queue pair
+  std::uint32_t index = 0;   ///< absolute: 24 bits of a wait, 16 bits of an enable
+  Time posted = 0;
+  std::uint32_t position = 0;  ///< counts the entries of its queue; wraps
 };
 
 enum class Copied : std::uint8_t {
@@ -65,6 +80,11 @@ class Host {
 
   /// Take the next entry of a send queue. @returns  false when there is none
   [[nodiscard]] virtual bool fetch(Pair& pair, Submission& out) = 0;
+  /// Take the next entry of a management queue. @returns  false when there is none
+  [[nodiscard]] virtual bool fetch(Manager& manager, Command& out) = 0;
+  /// @returns  the client's counting queue of that number, nullptr: there is none
+  [[nodiscard]] virtual Completions* find_counting(const Client& client,
+                                                   std::uint32_t number) noexcept = 0;
   /// Take the next receive entry. @returns  false when there is none; then Engine::receives_posted
   /// is called when there is
   [[nodiscard]] virtual bool take_receive(Receives& receives, Receive& out) = 0;
@@ -72,6 +92,12 @@ class Host {
   /// @returns  false: the completion queue is full, the completion is lost
   [[nodiscard]] virtual bool complete(Completions& completions, Pair& pair,
                                       const Completion& completion, std::uint32_t position) = 0;
+  /// A counting queue has counted the completion of a send queue's entry (sent) or of a receive.
+  virtual void count(Completions& completions, Pair& pair, bool sent,
+                     std::uint32_t position) noexcept = 0;
+  /// Report a list of a management queue. @returns  as complete()
+  [[nodiscard]] virtual bool complete(Manager& manager, const Completion& completion,
+                                      std::uint32_t position) = 0;
   /// A solicited message or a failed request was reported to the client: wake its thread that
   /// sleeps. Called after complete(), also where that entry was lost.
   virtual void notify(Client& client) noexcept = 0;

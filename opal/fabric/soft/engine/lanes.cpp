@@ -76,8 +76,9 @@ void Lanes::watch_link(Pair& pair) {
   const bool down = pair.state == PairState::established &&
                     (pair.client->node->down || pair.peer->client->node->down);
   if (!down) return TimerHeap::clear(pair.give_up_timer);
-  const bool waits = std::any_of(pair.tasks.begin(), pair.tasks.end(),
-                                 [](const Task& task) { return !task.done; });
+  bool waits = false;
+  for (std::uint64_t number = pair.retired; number < pair.started; ++number)
+    waits |= !pair.task(number).done;
   if (waits && !pair.give_up_timer.armed())
     schedule_.set_visible(pair.give_up_timer, schedule_.now() + pair.client->retry.answer_ns);
 }

@@ -31,6 +31,14 @@ struct Told {
 
 class Machine;
 
+/// A management queue of a process, and what was posted to it.
+struct Lists {
+  Manager* manager = nullptr;
+  std::deque<Command> posted;
+  std::uint32_t position = 0;
+  std::vector<Seen> seen;
+};
+
 /// A process with one completion queue, one receive queue and registered memory.
 struct Process {
   Client* client = nullptr;
@@ -45,7 +53,9 @@ struct Process {
   bool removed = false;  ///< the engine knows that it is dead
   std::vector<Seen> seen;
   std::size_t completion_entries = SIZE_MAX;  ///< nobody takes entries out of `seen`
-  std::vector<std::size_t> notified;          ///< entries of `seen` at each call of notify()
+  std::vector<Completions*> counting;         ///< by number, from 1
+  std::vector<std::unique_ptr<Lists>> lists;
+  std::vector<std::size_t> notified;  ///< entries of `seen` at each call of notify()
 };
 
 struct Queue {
@@ -72,6 +82,30 @@ class Machine final : public Host {
     process.memory.resize(bytes);
     process.key = engine.regions().add({process.id, memory_base, bytes, rights, nullptr});
     return process;
+  }
+  /// @returns  the number of a counting queue
+  std::uint32_t add_counting(Process& process) {
+    Completions& made = engine.directory().add_completions(*process.client, &process);
+    made.counting = true;
+    process.counting.push_back(&made);
+    return static_cast<std::uint32_t>(process.counting.size());
+  }
+  Lists& add_lists(Process& process) {
+    process.lists.push_back(std::make_unique<Lists>());
+    Lists& lists = *process.lists.back();
+    lists.manager = &engine.directory().add_manager(*process.client, &lists);
+    return lists;
+  }
+  /// Post a list: its last command is signalled.
+  void post(Lists& lists, std::vector<Command> commands, std::uint64_t id) {
+    for (Command& command : commands) {
+      command.posted = now;
+      command.position = lists.position++;
+      command.id = id;
+      command.signalled = &command == &commands.back();
+      lists.posted.push_back(command);
+    }
+    engine.ring(*lists.manager, now);
   }
   Queue& add_pair(Process& process) {
     queues.push_back(std::make_unique<Queue>());
@@ -103,7 +137,18 @@ class Machine final : public Host {
     submission.posted = now;
     submission.position = queue.position++;
     queue.posted.push_back(submission);
-    engine.ring(*queue.pair, now);
+    if (!queue.pair->managed) engine.ring(*queue.pair, now);
+  }
+  /// Post a wait to the send queue itself.
+  void post_wait(Queue& queue, std::uint32_t number, std::uint32_t index) {
+    Submission submission;
+    submission.request.opcode = Opcode::wait;
+    submission.posted = now;
+    submission.position = queue.position++;
+    submission.wait_number = number;
+    submission.wait_index = index;
+    queue.posted.push_back(submission);
+    if (!queue.pair->managed) engine.ring(*queue.pair, now);
   }
   void post_receive(Process& process, std::uint64_t id, std::uint64_t offset, std::uint32_t bytes) {
     process.posted.push_back({id, memory_base + offset, bytes, process.key});
@@ -182,6 +227,25 @@ class Machine final : public Host {
     process.seen.push_back({now, completion});
     return true;
   }
+  [[nodiscard]] bool fetch(Manager& manager, Command& out) override {
+    Lists& lists = *static_cast<Lists*>(manager.host);
+    if (lists.posted.empty()) return false;
+    out = lists.posted.front();
+    lists.posted.pop_front();
+    return true;
+  }
+  [[nodiscard]] Completions* find_counting(const Client& client,
+                                           std::uint32_t number) noexcept override {
+    const Process& process = *static_cast<Process*>(client.host);
+    return number >= 1 && number <= process.counting.size() ? process.counting[number - 1]
+                                                            : nullptr;
+  }
+  void count(Completions&, Pair&, bool, std::uint32_t) noexcept override { ++counts; }
+  [[nodiscard]] bool complete(Manager& manager, const Completion& completion,
+                              std::uint32_t) override {
+    static_cast<Lists*>(manager.host)->seen.push_back({now, completion});
+    return true;
+  }
   void notify(Client& client) noexcept override {
     Process& process = *static_cast<Process*>(client.host);
     process.notified.push_back(process.seen.size());
@@ -193,7 +257,8 @@ class Machine final : public Host {
   Time now = 0;
   std::uint64_t wakes = 0;
   std::uint64_t copies = 0;
-  std::uint64_t ends = 0;  ///< copies that ended a message
+  std::uint64_t counts = 0;  ///< completions of counting queues
+  std::uint64_t ends = 0;    ///< copies that ended a message
   std::vector<Told> told;
   std::vector<std::unique_ptr<Process>> processes;
   std::vector<std::unique_ptr<Queue>> queues;

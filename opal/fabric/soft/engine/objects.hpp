@@ -27,6 +27,7 @@ struct Client {
   std::uint32_t id = 0;
   std::uint32_t node_number = 0;
   Node* node = nullptr;
+  Time task_ns = 0;  ///< each wait and enable takes so long
   WireSettings wire;
   RetrySettings retry;
   void* host = nullptr;
@@ -40,12 +41,21 @@ struct Completions {
   Client* client = nullptr;
   void* host = nullptr;
   bool overrun = false;  ///< an entry was lost: nothing is reported through it any more
+
+  // Of a counting queue, which has no entries.
+  bool counting = false;
+  std::uint64_t counted = 0;                            ///< successful completions
+  CompletionStatus broken = CompletionStatus::success;  ///< the first other one
+  Condition moved;  ///< raised when it has counted, or has broken
 };
 
 struct Receives {
   Client* client = nullptr;
   void* host = nullptr;
   Condition posted;  ///< raised when a queue that was found empty has entries again
+  bool managed = false;
+  std::uint64_t taken = 0;        ///< entries
+  std::uint64_t enabled_end = 0;  ///< entries below it may be taken, where it is managed
 };
 
 /// One work request from its fetching to its completion.
@@ -54,6 +64,7 @@ struct Task {
   std::uint64_t total_bytes = 0;
   std::uint64_t available_bytes = 0;  ///< have come over the wire
   std::uint64_t moved_bytes = 0;      ///< have been copied
+  bool charged = false;               ///< a wait that is over: its time has begun
   bool admitted = false;              ///< the responder has checked it; Receive entry taken
   bool holds_receive = false;         ///< `receive` is taken and not yet reported
   bool done = false;
@@ -122,6 +133,7 @@ struct Pair {
   std::uint32_t number;
   Client* client = nullptr;
   Completions* completions = nullptr;
+  Completions* receive_completions = nullptr;
   Receives* receives = nullptr;
   void* host = nullptr;
   unsigned remote_rights = access::any;  ///< what the peer may do
@@ -129,6 +141,9 @@ struct Pair {
   PairState state = PairState::fresh;
   Pair* peer = nullptr;
   WireSettings wire;  ///< the slower of both ends
+
+  bool managed = false;           ///< its sends wait for an enable
+  std::uint64_t enabled_end = 0;  ///< tasks with lower numbers may be fetched, where it is managed
 
   std::deque<Task> tasks;  ///< fetched and not completed; the first has number `retired`
   std::uint64_t retired = 0;
@@ -153,6 +168,28 @@ struct Pair {
 
   [[nodiscard]] std::uint64_t end() const noexcept { return retired + tasks.size(); }
   [[nodiscard]] Task& task(std::uint64_t number) noexcept { return tasks[number - retired]; }
+};
+
+/// A management queue.
+///
+///   idle --posted--> waiting | executing --time is over--> idle, waiting or executing: the next
+///     waiting --the queue has counted enough--> executing;  --it breaks--> failed
+///     failed: flushes what is posted
+enum class ManagerState : std::uint8_t { idle, waiting, executing, failed };
+
+struct Manager {
+  Manager() noexcept : timer(*this) {}
+
+  Client* client = nullptr;
+  void* host = nullptr;
+
+  ManagerState state = ManagerState::idle;
+  Command head;                  ///< unless idle: what it waits for or executes
+  Completions* queue = nullptr;  ///< while it waits
+  Time ready_at = 0;             ///< the head does not begin before
+  Time rung_at = 0;              ///< last doorbell
+  Timer timer;                   ///< while it executes
+  Waiter waiter{nullptr, Stage::start, this};
 };
 
 /// Report an event of a queue pair to its client.

@@ -17,7 +17,7 @@ namespace {
 
 void Requester::fetch(Pair& pair, Time now) {
   Submission submission;
-  while (host_.fetch(pair, submission)) {
+  while ((!pair.managed || pair.end() < pair.enabled_end) && host_.fetch(pair, submission)) {
     Task& task = pair.tasks.emplace_back();
     task.submission = submission;
     // A request that was posted while the device slept starts when it was posted, but never before
@@ -36,6 +36,14 @@ void Requester::begin(Pair& pair) {
   while (pair.state == PairState::established && !pair.failing && pair.started < pair.end()) {
     Task& task = pair.task(pair.started);
     if (!may_start(pair, task)) return;
+    if (task.request().opcode == Opcode::wait) {
+      if (!wait_is_over(pair, task)) return;
+      ++pair.started;
+      task.done = true;
+      task.done_at = schedule_.now();
+      retirement_.arm(pair);
+      continue;
+    }
     const std::uint64_t number = pair.started++;
     if (const CompletionStatus fault = access_.check_local(pair, task);
         fault != CompletionStatus::success) {
@@ -64,6 +72,24 @@ bool Requester::may_start(Pair& pair, const Task& task) {
     return false;
   }
   return true;
+}
+
+/// A wait in the send queue itself. Its queue is looked up each time: it may have gone.
+bool Requester::wait_is_over(Pair& pair, Task& task) {
+  if (task.charged) return !pair.start_timer.armed();
+  Completions* queue = host_.find_counting(*pair.client, task.submission.wait_number);
+  if (queue != nullptr && has_counted(*queue, task.submission.wait_index)) {
+    task.charged = true;
+    if (pair.client->task_ns == 0) return true;
+    schedule_.set_hidden(pair.start_timer, schedule_.now() + pair.client->task_ns);
+  } else if (queue == nullptr || queue->broken != CompletionStatus::success) {
+    ++pair.started;
+    const CompletionStatus status = queue == nullptr ? CompletionStatus::flushed : queue->broken;
+    failures_.fail_task(pair, task, status, schedule_.now(), nullptr);
+  } else {
+    wait(pair.start_waiter, queue->moved);
+  }
+  return false;
 }
 
 }  // namespace overlap::fabric::soft

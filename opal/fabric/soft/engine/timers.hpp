@@ -14,9 +14,10 @@ namespace overlap::fabric::soft {
 using Time = std::int64_t;
 inline constexpr Time never = std::numeric_limits<Time>::max();
 
+struct Manager;
 struct Pair;
 
-/// What an alarm is for. All belong to one queue pair.
+/// What an alarm is for. All but the last belong to one queue pair.
 enum class Alarm : std::uint8_t {
   start,      ///< the next task may start
   request,    ///< the request flow reaches its mark
@@ -26,6 +27,7 @@ enum class Alarm : std::uint8_t {
   retire,     ///< a completion becomes visible
   try_again,  ///< a message that found no receive entry is sent again
   give_up,    ///< the peer's end has not answered for too long
+  manage,     ///< a management queue's task has taken its time
 };
 
 class TimerHeap;
@@ -33,11 +35,13 @@ class TimerHeap;
 /// One alarm; lives in its owner and is in at most one heap.
 struct Timer {
   Timer(Alarm alarm, Pair& owner) noexcept : alarm(alarm), owner(&owner) {}
+  explicit Timer(Manager& manager) noexcept : alarm(Alarm::manage), manager(&manager) {}
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
   Alarm alarm;
-  Pair* owner;
+  Pair* owner = nullptr;
+  Manager* manager = nullptr;
   Time at = never;
   std::uint64_t order = 0;  ///< of setting: equal times go first come, first served
   std::size_t place = 0;

@@ -21,7 +21,13 @@ void raise(Condition& condition, Steps& steps) {
   std::vector<Waiter*> waiters;
   waiters.swap(condition.waiters);
   for (Waiter* waiter : waiters) waiter->on = nullptr;
-  for (Waiter* waiter : waiters) steps.go_on(*waiter->pair, waiter->stage);
+  for (Waiter* waiter : waiters) {
+    if (waiter->manager != nullptr) {
+      steps.go_on(*waiter->manager);
+    } else {
+      steps.go_on(*waiter->pair, waiter->stage);
+    }
+  }
 }
 
 }  // namespace overlap::fabric::soft

@@ -1,4 +1,4 @@
-// Steps of queue pairs that stand still until a condition is raised.
+// Steps of queue pairs and management queues that stand still until a condition is raised.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -8,6 +8,7 @@
 namespace overlap::fabric::soft {
 
 struct Condition;
+struct Manager;
 struct Pair;
 
 /// Which step of a queue pair waits.
@@ -16,10 +17,12 @@ enum class Stage : std::uint8_t {
   arrive,  ///< what has arrived may not be executed yet
 };
 
-/// A step that stands still. In at most one condition's list.
+/// A step that stands still, of a queue pair or of a management queue. In at most one condition's
+/// list.
 struct Waiter {
   Pair* pair = nullptr;
-  Stage stage = Stage::start;
+  Stage stage = Stage::start;  ///< of the pair
+  Manager* manager = nullptr;
   Condition* on = nullptr;
 };
 
@@ -29,11 +32,12 @@ struct Condition {
   std::vector<Waiter*> waiters;
 };
 
-/// Takes the steps of queue pairs.
+/// Takes the steps that no longer stand still.
 class Steps {
  public:
   virtual ~Steps() = default;
   virtual void go_on(Pair& pair, Stage stage) = 0;
+  virtual void go_on(Manager& manager) = 0;
 };
 
 void wait(Waiter& waiter, Condition& condition);

@@ -42,6 +42,7 @@ TEST_CASE("A step that waits anew is not taken again in the same turn", "[soft][
       ++calls;
       wait(pair.start_waiter, condition);
     }
+    void go_on(Manager&) override {}
     Condition& condition;
     int calls = 0;
   };
