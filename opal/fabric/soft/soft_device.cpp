@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "engine/access_check.hpp"
+#include "soft_management.hpp"
 
 namespace overlap::fabric {
 
@@ -25,6 +26,7 @@ namespace {
 constexpr std::uint32_t send_queue_max = 16384;
 constexpr std::uint32_t receive_queue_max = 65536;
 constexpr std::uint32_t completion_queue_max = 1U << 20U;
+constexpr std::uint32_t management_queue_max = 16384;
 constexpr std::size_t domain_max_bytes = 64;  // the socket's whole name has 107
 
 /// @returns  the same options. @throws Error(bad_option)
@@ -37,6 +39,8 @@ const SoftOptions& check(const SoftOptions& options) {
   if (options.latency_ns > 1'000'000'000) fail("the software device's latency is over one second");
   if (options.message_ns > 1'000'000'000)
     fail("the software device's time per message is over one second");
+  if (options.task_ns > 1'000'000'000)
+    fail("the software device's time per task is over one second");
   if (options.receive_retry_ns > 1'000'000'000)
     fail("the software device's time between tries for a receive entry is over one second");
   if (options.receive_retry_count > RetrySettings::for_ever)
@@ -67,6 +71,8 @@ SoftDevice::SoftDevice(const SoftOptions& options)
   capabilities_.atomics = true;
   capabilities_.atomics_global = false;  // only in memory that the device has mapped
   capabilities_.receive_not_ready = true;
+  capabilities_.management_queues = true;
+  capabilities_.management_queue_max = management_queue_max;
   capabilities_.bandwidth_mbytes_s = static_cast<std::uint32_t>(options.bandwidth_mbytes_s);
   capabilities_.latency_us = static_cast<std::uint32_t>((options.latency_ns + 999) / 1000);
   capabilities_.name = "soft:" + options.domain + ":" + std::to_string(options.node);
@@ -132,7 +138,19 @@ std::unique_ptr<QueuePair> SoftDevice::make_queue_pair(const QueuePairOptions& o
   if (options.send_queue_entries == 0 || options.send_queue_entries > send_queue_max) {
     throw Error(Error::Kind::bad_option, "send queue entries: 1 to 16384");
   }
+  if (options.managed_receives && options.receives == nullptr)
+    throw Error(Error::Kind::bad_option, "managed receives need a receive queue");
   return std::make_unique<SoftQueuePair>(*this, options);
+}
+
+std::unique_ptr<CompletionQueue> SoftDevice::make_counting_queue() {
+  return std::make_unique<SoftCompletionQueue>(*this, 1, true);
+}
+
+std::unique_ptr<ManagementQueue> SoftDevice::make_management_queue(std::uint32_t entries) {
+  if (entries == 0 || entries > management_queue_max)
+    throw Error(Error::Kind::bad_option, "management queue entries: 1 to 16384");
+  return std::make_unique<SoftManagementQueue>(*this, entries);
 }
 
 std::uint32_t SoftDevice::enter(SoftQueuePair& pair) {
@@ -288,6 +306,7 @@ void SoftDevice::take_event(const Message& message) {
 /// Nothing will come from the device any more: say so for every connection, and complete
 /// everything.
 void SoftDevice::device_lost(const char* why) {
+  for (SoftManagementQueue* queue : management_) queue->flush_locally();
   for (SoftQueuePair* pair : pairs_) {
     if (pair == nullptr) continue;
     const SoftQueuePair::State state = pair->state();

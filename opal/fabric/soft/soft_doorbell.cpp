@@ -14,15 +14,21 @@
 
 namespace overlap::fabric::soft {
 
-void SoftDoorbell::ring(std::uint32_t number) noexcept {
+void SoftDoorbell::put(std::uint32_t number) noexcept {
   Doorbells& doorbells = *doorbells_.as<Doorbells>();
   if (tail_ - doorbells.head.load(std::memory_order_acquire) <
       Doorbells::entries) {  // D4, pairs with D3
-    doorbells.rings[tail_ % Doorbells::entries] = number;
-    doorbells.tail.store(++tail_, std::memory_order_seq_cst);  // D1, P of DevicePage
+    doorbells.rings[tail_++ % Doorbells::entries] = number;
   } else {
-    doorbells.overflow.store(1, std::memory_order_seq_cst);  // P
+    overflow_ = true;
   }
+}
+
+void SoftDoorbell::ring() noexcept {
+  Doorbells& doorbells = *doorbells_.as<Doorbells>();
+  doorbells.tail.store(tail_, std::memory_order_seq_cst);                 // D1, P of DevicePage
+  if (overflow_) doorbells.overflow.store(1, std::memory_order_seq_cst);  // P
+  overflow_ = false;
   DevicePage& page = *page_.as<DevicePage>();
   const std::uint32_t state = page.state.load(std::memory_order_seq_cst);  // L
   if (state == doze::awake) return;

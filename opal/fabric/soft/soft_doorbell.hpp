@@ -23,7 +23,14 @@ class SoftDoorbell {
         client_(welcome.client) {}
 
   /// Let the device look at a queue.
-  void ring(std::uint32_t number) noexcept;
+  void ring(std::uint32_t number) noexcept {
+    put(number);
+    ring();
+  }
+  /// Note a queue for the next ring().
+  void put(std::uint32_t number) noexcept;
+  /// Let the device look at the queues that were noted.
+  void ring() noexcept;
   /// This client has polled in vain, again: let the device nap instead of sleep, and wake it when
   /// somebody has posted meanwhile.
   void wait_for_device() noexcept;
@@ -57,6 +64,7 @@ class SoftDoorbell {
   int device_pid_;
   std::uint32_t client_;
   std::uint32_t tail_ = 0;
+  bool overflow_ = false;
 };
 
 }  // namespace overlap::fabric::soft

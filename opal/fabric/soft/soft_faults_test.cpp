@@ -7,12 +7,14 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 #include "control.hpp"
 #include "opal/fabric/contract.hpp"
+#include "opal/fabric/management_queue.hpp"
 #include "test/support/catch.hpp"
 
 using namespace overlap::fabric;
@@ -53,6 +55,9 @@ std::uint64_t instance(const Address& address) {
 TEST_CASE("Bad options are refused in words", "[soft][open]") {
   SoftOptions options = in_domain(own_domain());
   options.bandwidth_mbytes_s = 0;
+  REQUIRE_THROWS_AS(open_soft(options), Error);
+  options = in_domain(own_domain());
+  options.task_ns = 1'000'000'001;
   REQUIRE_THROWS_AS(open_soft(options), Error);
   options = in_domain(std::string(65, 'x'));
   REQUIRE_THROWS_AS(open_soft(options), Error);
@@ -229,6 +234,30 @@ TEST_CASE("The end of the device process wakes a thread that sleeps, until the c
   REQUIRE(link.a.device->arrival_descriptor() == descriptor);
   link.a.device->arm_arrivals();
   REQUIRE_FALSE(is_readable(*link.a.device, 0));
+}
+
+TEST_CASE("The end of the device process flushes task lists and wakes who sleeps for them",
+          "[soft][end][management]") {
+  Endpoint a(0);
+  const auto arrived = a.device->make_counting_queue();
+  const auto queue = a.device->make_management_queue(8);
+  Task wait;
+  wait.queue = arrived.get();
+  wait.count = 1;
+  const std::array twice{wait, wait};
+  REQUIRE(queue->post(1, twice).status == Status::done);
+  REQUIRE(queue->post(2, {&wait, 1}).status == Status::done);
+  a.device->arm_arrivals();
+  ::kill(device_process(), SIGKILL);
+  REQUIRE(is_readable(*a.device, patience_s * 1000));
+  for (std::uint64_t id = 1; id <= 2; ++id) {
+    Completion completion;
+    await("a list", [&] { return queue->completions().poll({&completion, 1}) == 1; });
+    REQUIRE(completion.id == id);
+    REQUIRE(completion.status == CompletionStatus::flushed);
+  }
+  REQUIRE(queue->post(3, {&wait, 1}).status == Status::broken);
+  REQUIRE_THROWS_AS(a.device->make_management_queue(8), Error);
 }
 
 TEST_CASE("Requests that fail because the device process does not answer wake their poster",

@@ -73,6 +73,7 @@ bool SoftLink::say_hello(const SoftOptions& options) {
   hello.numbers[0] = layout_version;
   hello.numbers[1] = options.node;
   hello.numbers[2] = options.receive_retry_count;
+  hello.numbers[3] = static_cast<std::uint32_t>(options.task_ns);
   hello.values = {options.bandwidth_mbytes_s, options.latency_ns, options.message_ns,
                   options.receive_retry_ns, options.answer_timeout_ms * 1'000'000};
   Message reply;

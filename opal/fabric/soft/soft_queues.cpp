@@ -3,48 +3,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <time.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "soft_device.hpp"
+#include "soft_management.hpp"
+#include "soft_ring.hpp"
 
 namespace overlap::fabric::soft {
-namespace {
 
-/// Make a ring's memory with its header.
-template <class Ring>
-[[nodiscard]] Descriptor make_ring(std::uint32_t entries, Mapping& mapping, const char* what) {
-  Descriptor file = make_memory_file(what, ring_bytes<Ring>(entries));
-  if (file) mapping = Mapping::map(file.get(), 0, ring_bytes<Ring>(entries));
-  if (!mapping)
-    throw Error(Error::Kind::system, std::string("no memory for a ") + what +
-                                         " of the software device: " + std::strerror(errno));
-  mapping.as<Ring>()->header = AreaHeader{.entries = entries};
-  return file;
-}
-
-[[nodiscard]] std::int64_t now_ns() noexcept {
+std::int64_t now_ns() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-}  // namespace
-
 // --- Completions -----------------------------------------------------------------------
 
-SoftCompletionQueue::SoftCompletionQueue(SoftDevice& device, std::uint32_t entries)
-    : device_(device), entries_(entries) {
+SoftCompletionQueue::SoftCompletionQueue(SoftDevice& device, std::uint32_t entries, bool counting)
+    : device_(device), entries_(entries), counting_(counting) {
   const Descriptor file = make_ring<CompletionRing>(entries, ring_, "completion queue");
   Message ask;
   ask.ask = Ask::make_completions;
   ask.numbers[0] = entries;
+  ask.numbers[1] = counting ? 1 : 0;
   number_ = device.link().make(ask, file.get(), "completion queue");
 }
 
 SoftCompletionQueue::~SoftCompletionQueue() { device_.link().drop(Ask::drop_completions, number_); }
 
 std::size_t SoftCompletionQueue::poll(std::span<Completion> out) noexcept {
+  if (counting_) return 0;
   CompletionRing& ring = *ring_.as<CompletionRing>();
   const std::uint32_t tail = ring.tail.load(std::memory_order_acquire);  // C2, pairs with C1
   std::size_t count = 0;
@@ -65,7 +53,18 @@ std::size_t SoftCompletionQueue::poll(std::span<Completion> out) noexcept {
   return 0;
 }
 
+Status SoftCompletionQueue::stage_wait(std::uint32_t count, bool last) noexcept {
+  if (!counting_ || count == 0 || count > WaitIndex::mask / 2) return Status::bad_argument;
+  // Further ahead it would count as behind. An old value of the tail errs on the safe side.
+  const std::uint32_t counted = ring_.as<CompletionRing>()->tail.load(std::memory_order_relaxed);
+  const auto ahead = static_cast<std::int32_t>(staging_.staged_index.base() + count - counted);
+  if (ahead > static_cast<std::int32_t>(WaitIndex::mask / 2)) return Status::retry_queue_full;
+  static_cast<void>(staging_.staged_index.add(count, last));
+  return Status::done;
+}
+
 void SoftCompletionQueue::add_local(const Completion& completion) {
+  if (counting_) return;
   local_.push_back(completion);
   device_.doorbell().end_arrivals();  // a failed request wakes
 }
@@ -86,7 +85,9 @@ Completion SoftCompletionQueue::take(const CompletionSlot& slot) noexcept {
   completion.bytes = slot.bytes;
   completion.immediate = slot.immediate;
   completion.queue_pair_number = slot.pair_number;
-  if (completion.opcode != Opcode::receive) {
+  if (owner_ != nullptr) {
+    owner_->retire(slot.position, completion.status);
+  } else if (completion.opcode != Opcode::receive) {
     if (SoftQueuePair* pair = device_.find(slot.pair_cookie, slot.pair_number); pair != nullptr) {
       pair->retire(slot.position, completion.status);
     }
@@ -109,22 +110,34 @@ SoftReceiveQueue::~SoftReceiveQueue() { device_.link().drop(Ask::drop_receives, 
 
 Status SoftReceiveQueue::post(std::uint64_t id, void* address, std::uint32_t bytes,
                               std::uint32_t local_key) noexcept {
+  const Status status = stage(id);
+  staging_.restart();
+  if (status == Status::done && append(id, address, bytes, local_key))
+    device_.doorbell().ring(number_ | Doorbells::receive_bit);
+  return status;
+}
+
+Status SoftReceiveQueue::stage(std::uint64_t id) noexcept {
   if (device_.link().lost()) return Status::broken;
   if (id >> 63U != 0) return Status::bad_argument;
-  ReceiveRing& ring = *ring_.as<ReceiveRing>();
-  if (tail_ - ring.head.load(std::memory_order_acquire) >= entries_)
+  if (staged_tail() - ring_.as<ReceiveRing>()->head.load(std::memory_order_acquire) >= entries_)
     return Status::retry_queue_full;  // R4, pairs with R3
+  ++staging_.staged_entries;
+  return Status::done;
+}
+
+bool SoftReceiveQueue::append(std::uint64_t id, const void* address, std::uint32_t bytes,
+                              std::uint32_t local_key) noexcept {
+  ReceiveRing& ring = *ring_.as<ReceiveRing>();
   ReceiveSlot& slot = ring.slots[tail_ % entries_];
   slot.id = id;
   slot.address = reinterpret_cast<std::uintptr_t>(address);
   slot.bytes = bytes;
   slot.local_key = local_key;
   ring.tail.store(++tail_, std::memory_order_seq_cst);  // R1, pairs with R2
-  if (ring.starved.load(std::memory_order_seq_cst) != 0) {
-    ring.starved.store(0, std::memory_order_seq_cst);
-    device_.doorbell().ring(number_ | Doorbells::receive_bit);
-  }
-  return Status::done;
+  if (ring.starved.load(std::memory_order_seq_cst) == 0) return false;
+  ring.starved.store(0, std::memory_order_seq_cst);
+  return true;
 }
 
 // --- Sends -----------------------------------------------------------------------------
@@ -132,15 +145,20 @@ Status SoftReceiveQueue::post(std::uint64_t id, void* address, std::uint32_t byt
 SoftQueuePair::SoftQueuePair(SoftDevice& device, const QueuePairOptions& options)
     : device_(device),
       completions_(static_cast<SoftCompletionQueue&>(*options.completions)),
-      entries_(options.send_queue_entries) {
+      entries_(options.send_queue_entries),
+      receives_(static_cast<SoftReceiveQueue*>(options.receives)),
+      managed_receives_(options.managed_receives ? receives_ : nullptr),
+      managed_sends_(options.managed_sends) {
   const Descriptor file = make_ring<SendRing>(entries_, ring_, "send queue");
   cookie_ = device.enter(*this);
   Message ask;
   ask.ask = Ask::make_pair;
-  ask.numbers = {
-      completions_.number(),
-      options.receives != nullptr ? static_cast<SoftReceiveQueue&>(*options.receives).number() : 0,
-      entries_, cookie_, options.remote_rights};
+  ask.numbers = {completions_.number(), receives_ != nullptr ? receives_->number() : 0, entries_,
+                 cookie_, options.remote_rights};
+  ask.values = {options.managed_sends ? 1U : 0U, options.managed_receives ? 1U : 0U,
+                options.receive_completions != nullptr
+                    ? static_cast<SoftCompletionQueue&>(*options.receive_completions).number()
+                    : 0U};
   try {
     number_ = device.link().make(ask, file.get(), "queue pair");
   } catch (...) {
@@ -203,16 +221,58 @@ void SoftQueuePair::fill(SendSlot& slot, const WorkRequest& request) noexcept {
 }
 
 Status SoftQueuePair::post(const WorkRequest& request) noexcept {
-  if (state_ == State::broken || device_.link().lost()) return Status::broken;
-  if (state_ != State::established || !is_acceptable(request)) return Status::bad_argument;
-  if (tail_ - retired_ >= entries_) return Status::retry_queue_full;
-  SendRing& ring = *ring_.as<SendRing>();
-  SendSlot& slot = ring.slots[tail_ % entries_];
-  fill(slot, request);
-  slot.posted_ns = now_ns();
-  ring.tail.store(++tail_, std::memory_order_release);  // S1, pairs with S2
-  device_.doorbell().ring(number_);
+  const Status status = stage(request);
+  staging_.restart();
+  if (status != Status::done) return status;
+  append(request, now_ns());
+  if (!managed_sends_) device_.doorbell().ring(number_);
   return Status::done;
+}
+
+Status SoftQueuePair::stage(const WorkRequest& request) noexcept {
+  if (state_ == State::broken || device_.link().lost()) return Status::broken;
+  // A send that nobody counts would keep its entry.
+  if (state_ != State::established || !is_acceptable(request) ||
+      (completions_.counting() && !request.signalled))
+    return Status::bad_argument;
+  if (!has_room()) return Status::retry_queue_full;
+  ++staging_.staged_entries;
+  return Status::done;
+}
+
+Status SoftQueuePair::stage_wait() noexcept {
+  if (state_ == State::broken) return Status::broken;
+  if (state_ != State::established) return Status::bad_argument;
+  if (!has_room()) return Status::retry_queue_full;
+  ++staging_.staged_entries;
+  return Status::done;
+}
+
+bool SoftQueuePair::has_room() const noexcept {
+  const std::uint32_t retired = completions_.counting()
+                                    ? ring_.as<SendRing>()->head.load(std::memory_order_acquire)
+                                    : retired_;  // S4, pairs with S3
+  return staged_tail() - retired < entries_;
+}
+
+void SoftQueuePair::append(const WorkRequest& request, std::int64_t posted_ns) noexcept {
+  SendSlot& slot = ring_.as<SendRing>()->slots[tail_ % entries_];
+  fill(slot, request);
+  slot.posted_ns = posted_ns;
+  publish();
+}
+
+void SoftQueuePair::append_wait(std::uint32_t number, std::uint32_t index,
+                                std::int64_t posted_ns) noexcept {
+  WorkRequest request;
+  request.opcode = Opcode::wait;
+  request.operand = number;
+  request.compare = index;
+  append(request, posted_ns);
+}
+
+void SoftQueuePair::publish() noexcept {
+  ring_.as<SendRing>()->tail.store(++tail_, std::memory_order_release);  // S1, pairs with S2
 }
 
 void SoftQueuePair::retire(std::uint32_t position, CompletionStatus status) noexcept {
@@ -223,6 +283,7 @@ void SoftQueuePair::retire(std::uint32_t position, CompletionStatus status) noex
 void SoftQueuePair::flush_locally() {
   completions_.settle();
   state_ = State::broken;
+  if (completions_.counting()) return;
   const SendRing& ring = *ring_.as<SendRing>();
   for (; retired_ != tail_; ++retired_) {
     Completion completion;
