@@ -14,6 +14,17 @@ namespace overlap::test {
 /// How the memory of a window comes about.
 enum class Kind { create, allocate, shared, dynamic };
 
+/// Do all processes of a communicator share memory? Collective.
+inline bool on_one_node(MPI_Comm comm) {
+  MPI_Comm node = MPI_COMM_NULL;
+  int here = 0, all = 0;
+  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  MPI_Comm_size(node, &here);
+  MPI_Comm_size(comm, &all);
+  MPI_Comm_free(&node);
+  return here == all;
+}
+
 inline const char* name_of(Kind kind) {
   switch (kind) {
     case Kind::create: return "create";
@@ -87,6 +98,10 @@ class Window {
         MPI_Win_allocate(length, unit_, MPI_INFO_NULL, comm_, &memory, &win);
         return;
       case Kind::shared:
+        if (!on_one_node(comm_)) {  // MPI has no such windows: another allocated one
+          MPI_Win_allocate(length, unit_, MPI_INFO_NULL, comm_, &memory, &win);
+          return;
+        }
         MPI_Win_allocate_shared(length, unit_, MPI_INFO_NULL, comm_, &memory, &win);
         return;
       case Kind::dynamic:

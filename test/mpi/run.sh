@@ -203,12 +203,22 @@ if [ "$(id -u)" -ne 0 ]; then
 elif ! SLOTS=2 NODES_OWNER=$$ bash "$nodes" up "$state" 2 >"$build/nodes.log" 2>&1; then
     echo "SKIP mpi: two nodes: $(tail -n 1 "$build/nodes.log")"
 else
-    for program in pt2pt completion matching random; do
+    # one-sided: each copy within a node waits for what goes to the other one
+    for program in pt2pt completion matching random rma_later rma_data rma_epochs rma_random; do
         has $program || continue
+        case $program in
+            rma_later) arguments= ;;
+            rma_*) arguments="--mca osc_newrma_later_min 1" ;;
+            *) arguments= ;;
+        esac
+        case $pml-$program in
+            speculative-*) ;;
+            *-rma_*) continue ;;
+        esac
         log=$build/${program}_nodes.log
         # each node has its own private /dev/shm
         (unset OMPI_MCA_btl_vader_backing_directory TMPDIR
-         OVERLAP_TEST_SECONDS=2 timeout -k 5 90 bash "$nodes" run "$state" -n 4 --mca btl vader,tcp,self -x OMPI_MCA_pml \
+         OVERLAP_TEST_SECONDS=2 timeout -k 5 90 bash "$nodes" run "$state" -n 4 --mca btl vader,tcp,self $arguments -x OMPI_MCA_pml \
              -x OMPI_MCA_mca_base_component_path -x OVERLAP_TEST_SECONDS "$build/$program" >"$log" 2>&1 </dev/null)
         result "$program two nodes x 2, vader,tcp,self" $? "$log"
     done

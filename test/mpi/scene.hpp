@@ -146,7 +146,7 @@ class Counters {
  private:
   /// @returns  nullptr for other components' variables
   static const char* without_prefix(const char* name) {
-    for (const char* prefix : {"pml_speculative_", "common_overlap_"}) {
+    for (const char* prefix : {"pml_speculative_", "common_overlap_", "osc_newrma_"}) {
       if (std::strncmp(name, prefix, std::strlen(prefix)) == 0) return name + std::strlen(prefix);
     }
     return nullptr;

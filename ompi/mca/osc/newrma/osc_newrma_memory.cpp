@@ -81,6 +81,7 @@ int WindowMemory::make(ompi_communicator_t& comm, const WindowCall& call) {
     if (all[i].node_first == first) locals.push_back(static_cast<Rank>(i));
   }
   if (call_.flavor == Flavor::shared && locals.size() != all.size()) return OMPI_ERR_RMA_SHARED;
+  spans_nodes_ = locals.size() != all.size();
   const bool shared = share(*node.comm, all, locals);
   bool made = shared;
   if (!made && call_.flavor != Flavor::shared) made = keep_to_itself(all);

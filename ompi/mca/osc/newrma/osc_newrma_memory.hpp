@@ -90,6 +90,8 @@ class WindowMemory {
   }
   /// @returns  nullptr: not mapped. Its own always is.
   [[nodiscard]] ControlBlock* control_of(Rank rank) const noexcept;
+  /// Are there ranks on other nodes?
+  [[nodiscard]] bool spans_nodes() const noexcept { return spans_nodes_; }
   /// Ranks whose data is mapped, this one among them.
   [[nodiscard]] const std::vector<Rank>& mapped_ranks() const noexcept { return mapped_; }
 
@@ -132,6 +134,7 @@ class WindowMemory {
   std::span<RankFacts> ranks_;          ///< in the segment
   std::vector<std::uint64_t> offsets_;  ///< of the data of each rank of the node in the segment
   std::vector<Rank> mapped_;
+  bool spans_nodes_ = false;
   void* segment_ = nullptr;
   std::uint64_t segment_bytes_ = 0;
   std::vector<Attached> attached_;  ///< by address, without overlaps

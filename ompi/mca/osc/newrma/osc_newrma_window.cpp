@@ -61,6 +61,13 @@ void Window::update_polling() {
 
 void Window::poll() {
   epochs_.poll();
+  if (!later_.empty()) {
+    RmaOperation* const copied = later_.copy_piece();
+    if (copied != nullptr) {
+      count_direct(copied->call());
+      give_up(*copied);
+    }
+  }
   if (process->interrupts.inside()) return;
   ended_in_thread_.clear();
   if (!std::exchange(channels_left_, false)) return;
@@ -122,6 +129,12 @@ void Window::start(Operation& base) {
   auto& operation = static_cast<RmaOperation&>(base);
   const OperationCall& call = operation.call();
   if (process->interrupts.inside()) ++counters.thread_started;
+  if (comes_later(call)) {
+    ++counters.later_operations;
+    later_.push(operation, mapped_target(call));
+    update_polling();
+    return;
+  }
   if (is_direct(call.target)) {
     static_cast<void>(carry_out(call));  // the types have been checked
     give_up(operation);
@@ -187,11 +200,20 @@ void Window::transfer_ended(RmaOperation& operation, bool ok) {
 
 // Operations.
 
+std::byte* Window::mapped_target(const OperationCall& call) const noexcept {
+  return memory_->flavor() == Flavor::dynamic ? reinterpret_cast<std::byte*>(call.start)
+                                              : memory_->data_of(call.target) + call.start;
+}
+
+/// Operations that follow may go to other nodes: their data moves while this one is copied.
+bool Window::comes_later(const OperationCall& call) const noexcept {
+  return memory_->spans_nodes() && call.target != self() && is_direct(call.target) &&
+         !call.accumulates() && call.bytes() >= tunables.later_min;
+}
+
 /// On memory that this process maps.
 int Window::carry_out(const OperationCall& call) noexcept {
-  std::byte* const memory = memory_->flavor() == Flavor::dynamic
-                                ? reinterpret_cast<std::byte*>(call.start)
-                                : memory_->data_of(call.target) + call.start;
+  std::byte* const memory = mapped_target(call);
   count_direct(call);
   if (!call.accumulates()) return copy_directly(call, memory);
   return accumulate_directly(call, memory, *memory_->control_of(call.target));
@@ -234,7 +256,7 @@ int Window::operate(const OperationCall& call, ompi_request_t** request) {
   if (request != nullptr && !epochs_.in_passive_epoch()) return MPI_ERR_RMA_SYNC;
   Access* const access = epochs_.access_to(call.target);
   if (access == nullptr) return MPI_ERR_RMA_SYNC;
-  if (is_direct(call.target) && Epochs::is_open(*access)) {
+  if (is_direct(call.target) && Epochs::is_open(*access) && !comes_later(call)) {
     if (request != nullptr) *request = &ompi_request_empty;
     return carry_out(call);
   }

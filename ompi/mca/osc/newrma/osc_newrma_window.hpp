@@ -17,6 +17,7 @@
 #include "osc_newrma_channel.hpp"
 #include "osc_newrma_copied.hpp"
 #include "osc_newrma_keys.hpp"
+#include "osc_newrma_later.hpp"
 #include "osc_newrma_memory.hpp"
 #include "osc_newrma_operation.hpp"
 #include "osc_newrma_request.hpp"
@@ -40,6 +41,7 @@ struct Counters {
   std::uint64_t transferred_operations = 0;
   std::uint64_t transferred_bytes = 0;
   std::uint64_t queued_operations = 0;
+  std::uint64_t later_operations = 0;
   std::uint64_t thread_started = 0;
   std::uint64_t flushes_sent = 0;
   std::uint64_t windows_made = 0;
@@ -110,7 +112,7 @@ class Window final : private Host {
   /// Look at locks that are waited for, and at channels without an endpoint.
   void poll();
   [[nodiscard]] bool needs_poll() const noexcept {
-    return epochs_.awaits_lock() || channels_left_ || !ended_in_thread_.empty();
+    return epochs_.awaits_lock() || channels_left_ || !ended_in_thread_.empty() || !later_.empty();
   }
   /// Be polled in each turn while that is needed; after whatever may change it.
   void update_polling();
@@ -131,6 +133,10 @@ class Window final : private Host {
   [[nodiscard]] bool is_direct(Rank target) const noexcept {
     return target == self() || memory_->data_of(target) != nullptr;
   }
+  /// Where the buffer of a call's target starts, if this process maps it.
+  [[nodiscard]] std::byte* mapped_target(const OperationCall& call) const noexcept;
+  /// Does a copy wait for what goes to other nodes?
+  [[nodiscard]] bool comes_later(const OperationCall& call) const noexcept;
   [[nodiscard]] int carry_out(const OperationCall& call) noexcept;
   [[nodiscard]] std::optional<CopiedMemory> copied_memory(const OperationCall& call,
                                                           const Access& access);
@@ -164,6 +170,7 @@ class Window final : private Host {
   bool channels_left_ = false;
   bool polled_ = false;  ///< as needs_poll() was when it was counted (Windows::note_polled)
   std::vector<std::unique_ptr<RmaOperation>> ended_in_thread_;
+  LaterCopies later_;
   Demand demand_;  ///< others may access this rank's memory at any time (P5.6)
 };
 

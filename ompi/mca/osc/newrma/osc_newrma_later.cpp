@@ -1,0 +1,47 @@
+// Copies in pieces.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "osc_newrma_later.hpp"
+
+namespace overlap::newrma {
+namespace {
+
+// 30 us of copying: a socket's buffers are far from empty after that.
+constexpr std::uint64_t piece_max_bytes = std::uint64_t{1} << 18U;
+
+bool is_in_one_piece(const OperationCall& call) noexcept {
+  const TypedCount& own = call.kind == Kind::get ? call.result_data : call.origin_data;
+  return own.is_contiguous() && call.target_data.is_contiguous() && own.bytes() == call.bytes();
+}
+
+std::byte* start_of(const void* buffer, const TypedCount& data) noexcept {
+  return static_cast<std::byte*>(const_cast<void*>(buffer)) + data.type->super.true_lb;
+}
+
+void copy_part(const OperationCall& call, std::byte* memory, std::uint64_t begin,
+               std::uint64_t bytes) noexcept {
+  std::byte* const there = start_of(memory, call.target_data) + begin;
+  if (call.kind == Kind::get)
+    std::memmove(start_of(call.result, call.result_data) + begin, there, bytes);
+  else
+    std::memmove(there, start_of(call.origin, call.origin_data) + begin, bytes);
+}
+
+}  // namespace
+
+RmaOperation* LaterCopies::copy_piece() {
+  const Copy first = waiting_.front();
+  const OperationCall& call = first.operation->call();
+  if (is_in_one_piece(call)) {
+    const std::uint64_t bytes = std::min(piece_max_bytes, call.bytes() - copied_bytes_);
+    copy_part(call, first.memory, copied_bytes_, bytes);
+    copied_bytes_ += bytes;
+    if (copied_bytes_ < call.bytes()) return nullptr;
+  } else {
+    static_cast<void>(copy_directly(call, first.memory));  // the types have been checked
+  }
+  copied_bytes_ = 0;
+  waiting_.pop_front();
+  return first.operation;
+}
+
+}  // namespace overlap::newrma
