@@ -164,7 +164,7 @@ std::optional<Action> Interpreter::run_task(std::uint32_t index, const Task& tas
 std::optional<Action> Interpreter::run_send(std::uint32_t index, const Task& task) {
   Slot& slot = slots_[index];
   const Sequence sequence = sequence_of(index);
-  if (peers_.ask_leave(task.edge, sequence) == PeerTable::Leave::too_far_ahead) {
+  if (peers_.ask_leave(task.edge, sequence, oldest_) == PeerTable::Leave::too_far_ahead) {
     ++counts_.blocked;
     slot.state = State::blocked;
     return std::nullopt;

@@ -22,16 +22,17 @@ PeerTable::EdgeIndex PeerTable::edge_to(Rank peer) {
   return edge;
 }
 
-PeerTable::Leave PeerTable::ask_leave(EdgeIndex edge, Sequence sequence) {
+PeerTable::Leave PeerTable::ask_leave(EdgeIndex edge, Sequence sequence, Sequence own_oldest) {
   Edge& to = edges_[edge];
   const auto ahead = sequence - to.oldest;
   const auto window = static_cast<std::int32_t>(window_);
   const std::int32_t far = std::max(window / 2, 1);
   if (ahead >= far && !to.asked) {
     to.asked = true;
-    // What the answer grants covers this collective, and the peer can give it: no collective
-    // before the oldest of all ranks is waited for.
-    controls_.push({MessageKind::ask, edge, sequence + (Sequence::mask + 2 - far)});
+    // News for which the peer need not wait for this rank: a later collective asks, and an earlier
+    // one may have to send to that peer before the later one can end.
+    const Sequence news = to.oldest + 1;
+    controls_.push({MessageKind::ask, edge, own_oldest - news > 0 ? own_oldest : news});
   }
   return ahead < window ? Leave::granted : Leave::too_far_ahead;
 }

@@ -40,7 +40,8 @@ class PeerTable {
   [[nodiscard]] std::span<const Rank> peers() const noexcept { return peers_; }
 
   /// May a message of this collective go to the peer? If it is far behind, it is asked.
-  [[nodiscard]] Leave ask_leave(EdgeIndex edge, Sequence sequence);
+  /// @param own_oldest  all before it is over here
+  [[nodiscard]] Leave ask_leave(EdgeIndex edge, Sequence sequence, Sequence own_oldest);
   /// A message has told what is over with the peer. @returns  is it news?
   bool note_oldest(EdgeIndex edge, Sequence oldest);
   /// The peer wants to know when all before `sequence` is over here.
