@@ -21,6 +21,11 @@ struct Process {
   /// The endpoint of a process, made on first use. @returns  nullptr: not reachable (reported)
   /// @thread  MPI thread, progress lock held
   Endpoint* (*endpoint_of)(ompi_proc_t& proc);
+  /// Open MPI agrees on the numbers of communicators by collectives. What carries such messages
+  /// carries the PML's era, by which it knows messages of communicators that are gone
+  /// (docs/design/streams.md). @thread  progress lock held
+  std::uint32_t (*era)();
+  void (*note_era)(std::uint32_t era);
 };
 
 /// nullptr: the process runs another PML. @thread  written in MPI_Init and MPI_Finalize

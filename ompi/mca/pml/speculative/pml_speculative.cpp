@@ -71,7 +71,13 @@ Pml::Pml(const Tunables& values)
       completions(complete),
       protocol(config_of(values), delivery, process_counters()),
       actions(protocol),
-      shared{endpoints, driver, interrupts, completions, endpoint_of_process} {
+      shared{endpoints,
+             driver,
+             interrupts,
+             completions,
+             endpoint_of_process,
+             [] { return pml->protocol.era(); },
+             [](std::uint32_t era) { pml->protocol.note_era(era); }} {
   endpoints.on_work = [](bool) { set_retries(); };
   overlap::process = &shared;
 }

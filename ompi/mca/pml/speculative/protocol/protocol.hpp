@@ -61,6 +61,11 @@ class Protocol {
     return streams_.find(context);
   }
 
+  /// Communicators are agreed on by messages of collectives beside this protocol, too: these carry
+  /// the era of their sender.
+  [[nodiscard]] std::uint32_t era() const noexcept { return streams_.era(); }
+  void note_era(std::uint32_t era) noexcept { streams_.note_era(era); }
+
   // Sending -----------------------------------------------------------------------------
 
   /// Header of an eager message, which takes the next place in the forward stream.

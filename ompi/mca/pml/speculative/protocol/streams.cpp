@@ -60,7 +60,7 @@ EraPrefix Streams::announce(Peer& peer) noexcept {
 
 Streams::Admission Streams::admit(const SequencedHeader& head, const EraPrefix* prefix,
                                   std::span<const std::byte> whole) {
-  if (prefix != nullptr) era_ = std::max(era_, prefix->era);
+  if (prefix != nullptr) note_era(prefix->era);
   Communicator* comm = find(head.context);
   if (comm == nullptr) return without_communicator(head, prefix != nullptr, whole);
   if (is_forward(kind_of(head.kind_version))) return forward_to(*comm, head, prefix, whole);

@@ -69,6 +69,8 @@ class Streams {
   [[nodiscard]] EraPrefix announce(Peer& peer) noexcept;
 
   [[nodiscard]] std::uint32_t era() const noexcept { return era_; }
+  /// A message beside these streams has carried the era of its sender.
+  void note_era(std::uint32_t era) noexcept { era_ = std::max(era_, era); }
   [[nodiscard]] std::size_t held() const noexcept { return held_.size(); }
 
  private:

@@ -155,6 +155,19 @@ TEST_CASE("Streams: early messages are bounded; those that are probably stale ma
   CHECK(fresh.arrives(4).verdict == Verdict::fault);  // nothing of it may be thrown away
 }
 
+TEST_CASE("Streams: an era that came beside them is as good as one of their own messages") {
+  Side side;
+  side.streams.remove(side.add());
+  side.streams.note_era(40);
+  CHECK(side.streams.era() == 40);
+  side.streams.note_era(7);  // an older one
+  CHECK(side.streams.era() == 40);
+  const Communicator& next = side.add();
+  CHECK(next.birth == 41);
+  CHECK(side.arrives(4, 40).verdict == Verdict::stale);  // its sender had left the first one
+  CHECK(side.arrives(5, 41).verdict == Verdict::bound);
+}
+
 TEST_CASE("Streams: each peer is told the era once, and again when it has grown") {
   Side side;
   Communicator& comm = side.add();
