@@ -10,6 +10,15 @@
 namespace overlap::coll_mq {
 namespace {
 
+Plan make_plan(const Communicator& communicator) {
+  return barrier_plan(communicator.self(), communicator.size(),
+                      {.radix = static_cast<Rank>(tunables.radix)});
+}
+
+PlanId plan_of(Communicator& communicator) {
+  return communicator.plan({.kind = PlanKind::barrier}, [&] { return make_plan(communicator); });
+}
+
 /// @thread  progress lock NOT held
 void wait_for(const Execution& execution) {
   poll_until(process->driver, process->completions, [&execution] { return execution.is_over(); });
@@ -21,7 +30,7 @@ int barrier(ompi_communicator_t*, mca_coll_base_module_t* module) noexcept {
     Execution execution;
     {
       const Entry entry;
-      const PlanId plan = communicator.barrier_plan();
+      const PlanId plan = plan_of(communicator);
       ++counters.barriers;
       execution.start();
       communicator.stream().start(plan, execution);
@@ -36,8 +45,9 @@ int ibarrier(ompi_communicator_t*, ompi_request_t** handle,
   return guarded([&]() -> int {
     Communicator& communicator = communicator_of(module);
     const LeavingEntry entry(process->interrupts);
-    const PlanId plan = communicator.barrier_plan();
+    const PlanId plan = plan_of(communicator);
     Request& request = Request::make(communicator, false);
+    request.execution.buffers.clear();
     ++counters.nonblocking;
     request.activate();
     *handle = &request.ompi();
@@ -67,9 +77,9 @@ int barrier_init(ompi_communicator_t*, ompi_info_t*, ompi_request_t** handle,
     const Entry entry;
     Request& request = Request::make(communicator, true);
     request.ompi().req_start = start_persistent;
+    request.execution.buffers.clear();
     request.stream = &communicator.add_stream();
-    request.plan = request.stream->add(barrier_plan(communicator.self(), communicator.size(),
-                                                    {.radix = static_cast<Rank>(tunables.radix)}));
+    request.plan = request.stream->add(make_plan(communicator));
     *handle = &request.ompi();
     return OMPI_SUCCESS;
   });

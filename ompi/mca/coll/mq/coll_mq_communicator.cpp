@@ -6,8 +6,6 @@
 
 #include "ompi/mca/common/overlap/process.hpp"
 
-#include "protocol/barrier_plan.hpp"
-
 namespace overlap::coll_mq {
 
 Communicators communicators;
@@ -82,11 +80,20 @@ void Communicator::remove_stream(Stream& stream) noexcept {
   std::erase_if(streams_, [&stream](const auto& each) { return each.get() == &stream; });
 }
 
-PlanId Communicator::barrier_plan() {
-  if (!barrier_)
-    barrier_ = stream().add(
-        coll_mq::barrier_plan(self(), size(), {.radix = static_cast<Rank>(tunables.radix)}));
-  return *barrier_;
+bool Communicator::may_plan(PlanKey key) const {
+  if (plans_agreed_ < plans_max) [[likely]]
+    return true;
+  if (plans_.contains(key)) return true;
+  key.in_place = !key.in_place;
+  return plans_.contains(key);
+}
+
+PlanId Communicator::add_plan(PlanKey key, Plan plan) {
+  const PlanId made = stream().add(std::move(plan));
+  plans_.emplace(key, made);
+  key.in_place = !key.in_place;
+  if (!plans_.contains(key)) ++plans_agreed_;
+  return made;
 }
 
 void Communicator::add_demand() noexcept {

@@ -4,7 +4,7 @@
 
 #include "coll_mq.hpp"
 
-#include <deque>
+#include <map>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -20,6 +20,18 @@ namespace overlap::coll_mq {
 
 /// BTL tag, out of the range 0x40..0x5f of PMLs; pml/speculative and osc/newrma use three others.
 inline constexpr mca_btl_base_tag_t message_tag = 0x53;
+
+enum class PlanKind : std::uint8_t { barrier, bcast, allreduce, reduce, alltoall, allgather };
+
+/// What a plan is for, beside the communicator.
+struct PlanKey {
+  PlanKind kind{};
+  Rank root = 0;
+  std::uint32_t segments = 1;
+  bool in_place = false;  ///< which other ranks need not know
+
+  [[nodiscard]] auto operator<=>(const PlanKey&) const = default;
+};
 
 /// One communicator. Members of an intercommunicator are numbered as one group: first those of the
 /// group whose first process has the smaller number.
@@ -51,8 +63,17 @@ class Communicator {
   /// One for a persistent collective; the same one at all ranks.
   [[nodiscard]] Stream& add_stream();
   void remove_stream(Stream& stream) noexcept;
-  /// The plan of its barriers, made with the first of them.
-  [[nodiscard]] PlanId barrier_plan();
+  /// Is there room for one more plan, if this is one? All ranks of a communicator call alike and
+  /// get the same answer.
+  [[nodiscard]] bool may_plan(PlanKey key) const;
+  /// A plan of stream(), made with the first collective that needs it.
+  template <class Make>
+  [[nodiscard]] PlanId plan(const PlanKey& key, Make&& make) {
+    const auto found = plans_.find(key);
+    if (found != plans_.end()) [[likely]]
+      return found->second;
+    return add_plan(key, make());
+  }
 
   /// A collective under way has no caller that waits: messages wake this process.
   void add_demand() noexcept;
@@ -70,6 +91,10 @@ class Communicator {
   };
 
   [[nodiscard]] Stream* find_stream(std::uint32_t number) noexcept;
+  [[nodiscard]] PlanId add_plan(PlanKey key, Plan plan);
+
+  // A plan takes some kilobytes.
+  static constexpr std::size_t plans_max = 256;
 
   ompi_communicator_t& comm_;
   Rank size_ = 0;
@@ -80,8 +105,9 @@ class Communicator {
   std::vector<std::unique_ptr<Stream>> streams_;  ///< by number; [0] is the communicator's
   std::uint32_t streams_made_ = 0;
   std::vector<Early> early_;  ///< for streams that this rank has not made yet
-  std::optional<PlanId> barrier_;
-  std::size_t waited_for_ = 0;  ///< collectives whose callers do something else
+  std::map<PlanKey, PlanId> plans_;
+  std::size_t plans_agreed_ = 0;  ///< those that differ in more than in_place
+  std::size_t waited_for_ = 0;    ///< collectives whose callers do something else
   Demand demand_;
 };
 

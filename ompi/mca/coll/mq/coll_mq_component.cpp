@@ -44,6 +44,9 @@ std::span<const CounterRow> counter_rows() {
        &counters.thread_ended},
       {"left", "Times that the interrupt thread left a step to an MPI call.", counter,
        &counters.left},
+      {"fallbacks",
+       "Collectives with data that went to Open MPI's component: too large, another operation.",
+       counter, &counters.fallbacks},
   };
   return table;
 }

@@ -28,6 +28,7 @@ void receive_message(const Received& received) noexcept {
     MessageHead head;
     if (message.size() < sizeof head) return;
     std::memcpy(&head, message.data(), sizeof head);
+    process->note_era(head.era);
     communicators.receive(head, message.subspan(sizeof head));
   });
 }

@@ -13,11 +13,12 @@ namespace {
 
 int enable(mca_coll_base_module_t* base, ompi_communicator_t* comm) noexcept {
   return guarded([&]() -> int {
-    auto& module = *reinterpret_cast<Module*>(base);
+    Module& module = module_of(base);
     const Entry entry;
     auto made = std::make_unique<Communicator>(*comm);
     communicators.take_early(*made);
     module.communicator = made.release();
+    if (!OMPI_COMM_IS_INTER(comm)) fill_data(module, *comm->c_coll);
     return OMPI_SUCCESS;
   });
 }
@@ -29,7 +30,8 @@ void drop_communicator(Module& module) noexcept {
 }
 
 int disable(mca_coll_base_module_t* base, ompi_communicator_t*) noexcept {
-  drop_communicator(*reinterpret_cast<Module*>(base));
+  drop_communicator(module_of(base));
+  drop_before(module_of(base));
   return OMPI_SUCCESS;
 }
 
@@ -41,9 +43,11 @@ using overlap::coll_mq::Module;
 extern "C" {
 static void overlap_coll_mq_construct_module(opal_object_t* object) {
   reinterpret_cast<Module*>(object)->communicator = nullptr;
+  reinterpret_cast<Module*>(object)->before = {};
 }
 static void overlap_coll_mq_destruct_module(opal_object_t* object) {
   overlap::coll_mq::drop_communicator(*reinterpret_cast<Module*>(object));
+  overlap::coll_mq::drop_before(*reinterpret_cast<Module*>(object));
 }
 
 opal_class_t overlap_coll_mq_module_class = {.cls_name = "overlap_coll_mq_module_t",
@@ -65,6 +69,9 @@ struct Settings {
   std::uint32_t priority = tunables.priority;
   std::uint32_t radix = tunables.radix;
   std::uint32_t window = std::bit_floor(tunables.window);
+  std::uint32_t unused = 0;
+  std::uint64_t payload_max = tunables.payload_max;
+  std::uint64_t segment = tunables.segment;
 
   [[nodiscard]] bool operator==(const Settings&) const noexcept = default;
 };

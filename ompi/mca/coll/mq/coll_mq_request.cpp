@@ -56,6 +56,7 @@ void complete(ompi_request_t& ompi) noexcept {
     const Entry entry;
     request.execution.life.take();
   }
+  request.execution.buffers.finish();
   ompi_request_complete(&ompi, true);
   bool last = false;
   {
@@ -70,8 +71,7 @@ void complete(ompi_request_t& ompi) noexcept {
 }  // namespace
 
 void Execution::end(Outcome outcome) {
-  if (request_ != nullptr)
-    request_->ompi().req_status.MPI_ERROR = outcome == Outcome::done ? MPI_SUCCESS : MPI_ERR_OTHER;
+  if (outcome == Outcome::failed) error_ = MPI_ERR_OTHER;
   if (life.end()) finish();
 }
 
@@ -80,10 +80,12 @@ void Execution::let_go() {
 }
 
 void Execution::finish() {
-  if (request_ != nullptr)
-    request_->end();
-  else
+  if (request_ == nullptr) {
     over_.store(true, std::memory_order_release);  // O1
+    return;
+  }
+  request_->ompi().req_status.MPI_ERROR = error_;
+  request_->end();
 }
 
 void Request::end() {
@@ -134,7 +136,7 @@ Request& take() {
     kept.pop_back();
     return request;
   }
-  kept.reserve(made + 1);
+  if (kept.capacity() <= made) kept.reserve(2 * made + 16);
   auto* const fresh = reinterpret_cast<Request*>(opal_obj_new(&overlap_coll_mq_request_class));
   if (fresh == nullptr) throw std::bad_alloc();
   ++made;

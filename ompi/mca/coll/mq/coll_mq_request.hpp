@@ -8,6 +8,7 @@
 
 #include "ompi/mca/common/overlap/protocol/request_life.hpp"
 
+#include "coll_mq_buffers.hpp"
 #include "protocol/interpreter.hpp"
 
 namespace overlap::coll_mq {
@@ -27,6 +28,7 @@ class Execution {
 
   void start() noexcept {
     over_.store(false, std::memory_order_relaxed);
+    error_ = MPI_SUCCESS;
     life.start();
   }
   /// Its plan has ended.
@@ -41,12 +43,17 @@ class Execution {
     return *reinterpret_cast<Execution*>(cookie);
   }
 
+  /// A message did not fit: the program's counts differ between ranks.
+  void note_truncated() noexcept { error_ = MPI_ERR_TRUNCATE; }
+
   RequestLife life;
+  Buffers buffers;
 
  private:
   void finish();
 
   Request* request_;
+  int error_ = MPI_SUCCESS;
   /// O1 set under the lock (release) -> O2 read by the call that blocks (acquire).
   std::atomic<bool> over_{false};
 };

@@ -12,6 +12,7 @@
 #include "coll_mq_request.hpp"
 #include "protocol/interpreter.hpp"
 #include "protocol/message_head.hpp"
+#include "protocol/partial_messages.hpp"
 
 namespace overlap::coll_mq {
 
@@ -31,6 +32,7 @@ class Stream {
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
   [[nodiscard]] PlanId add(Plan plan);
+  [[nodiscard]] const Plan& plan(PlanId id) const noexcept { return interpreter_.plan(id); }
   /// @param execution  started; lives until it is over
   /// @thread  MPI thread
   void start(PlanId plan, Execution& execution);
@@ -43,11 +45,16 @@ class Stream {
   void run();
   void perform(const Action& action);
   void send(const Action& action);
+  void send_parts(Endpoint& endpoint, MessageHead head, Execution* execution,
+                  std::span<const std::byte> payload);
+  void receive_whole(const MessageHead& head, std::span<const std::byte> payload);
 
   Communicator& communicator_;
   const std::uint32_t number_;
   Interpreter interpreter_;
   std::vector<Endpoint*> endpoints_;  ///< [edge], nullptr: none yet
+  std::vector<std::byte> message_;    ///< that is being sent
+  PartialMessages partial_;
   bool running_ = false;
 };
 

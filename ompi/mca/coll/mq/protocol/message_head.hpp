@@ -23,7 +23,9 @@ struct MessageHead {
   std::uint16_t step = 0;
   MessageKind kind{};
   std::uint8_t unused = 0;
-  std::uint32_t bytes = 0;  ///< of the payload that follows
+  std::uint32_t bytes = 0;   ///< of the payload, all parts of it
+  std::uint32_t offset = 0;  ///< of the part that follows
+  std::uint32_t era = 0;     ///< of the sender's PML: collectives agree on communicators
 
   [[nodiscard]] Birth sender() const noexcept { return {process, birth}; }
   [[nodiscard]] Message message() const noexcept {
@@ -36,6 +38,6 @@ struct MessageHead {
     oldest = message.oldest.value();
   }
 };
-static_assert(sizeof(MessageHead) == 40 && std::is_trivially_copyable_v<MessageHead>);
+static_assert(sizeof(MessageHead) == 48 && std::is_trivially_copyable_v<MessageHead>);
 
 }  // namespace overlap::coll_mq

@@ -1,0 +1,142 @@
+// Payload: places as memory, types with gaps packed and unpacked.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "coll_mq_buffers.hpp"
+
+namespace overlap::coll_mq {
+namespace {
+
+enum class Direction : std::uint8_t { pack, unpack };
+
+void convert(const TypedBuffer& buffer, std::span<std::byte> packed, Direction direction) noexcept {
+  if (packed.empty()) return;
+  opal_convertor_t convertor;
+  OBJ_CONSTRUCT(&convertor, opal_convertor_t);
+  iovec piece{packed.data(), packed.size()};
+  std::uint32_t pieces = 1;
+  std::size_t bytes = packed.size();
+  if (direction == Direction::pack) {
+    opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &buffer.type->super,
+                                             buffer.count, buffer.start, 0, &convertor);
+    opal_convertor_pack(&convertor, &piece, &pieces, &bytes);
+  } else {
+    opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &buffer.type->super,
+                                             buffer.count, buffer.start, 0, &convertor);
+    opal_convertor_unpack(&convertor, &piece, &pieces, &bytes);
+  }
+  OBJ_DESTRUCT(&convertor);
+}
+
+/// Vectors of scratch begin where any type may.
+constexpr std::uint64_t vector_alignment = 64;
+
+}  // namespace
+
+bool TypedBuffer::is_contiguous() const noexcept {
+  const auto most = static_cast<std::size_t>(INT32_MAX);
+  return opal_datatype_is_contiguous_memory_layout(
+             &type->super, static_cast<std::int32_t>(std::min(count, most))) != 0;
+}
+
+void Buffers::clear() noexcept {
+  input_ = output_ = {};
+  block_bytes_ = scratch_stride_ = 0;
+  op_ = nullptr;
+  unpacked_ = {};
+}
+
+void Buffers::set_block(std::uint64_t block_bytes, std::uint32_t scratch_blocks) {
+  clear();
+  block_bytes_ = scratch_stride_ = block_bytes;
+  scratch_.resize(scratch_blocks * block_bytes);
+}
+
+void Buffers::set_input(const TypedBuffer& buffer) {
+  if (buffer.is_contiguous()) {
+    input_ = {buffer.first_byte(), buffer.bytes()};
+    return;
+  }
+  packed_input_.resize(buffer.bytes());
+  input_ = packed_input_;
+  convert(buffer, input_, Direction::pack);
+}
+
+void Buffers::set_output(const TypedBuffer& buffer, bool reads_too, bool writes) {
+  if (buffer.is_contiguous()) {
+    output_ = {buffer.first_byte(), buffer.bytes()};
+    return;
+  }
+  packed_output_.resize(buffer.bytes());
+  output_ = packed_output_;
+  if (reads_too) convert(buffer, output_, Direction::pack);
+  if (writes) unpacked_ = buffer;
+}
+
+std::uint64_t Buffers::vector_bytes(const TypedBuffer& elements) noexcept {
+  if (elements.count == 0) return 0;
+  const opal_datatype_t& type = elements.type->super;
+  return (elements.count - 1) * static_cast<std::uint64_t>(type.ub - type.lb) +
+         static_cast<std::uint64_t>(type.true_ub - type.true_lb);
+}
+
+void Buffers::set_operation(ompi_op_t& op, const TypedBuffer& elements,
+                            std::uint32_t scratch_blocks) {
+  clear();
+  op_ = &op;
+  elements_ = elements;
+  block_bytes_ = vector_bytes(elements);
+  scratch_stride_ = (block_bytes_ + vector_alignment - 1) / vector_alignment * vector_alignment;
+  scratch_.resize(scratch_blocks * scratch_stride_);
+}
+
+void Buffers::set_elements(const void* input, void* output) noexcept {
+  const std::ptrdiff_t first = elements_.type->super.true_lb;
+  if (input != nullptr)
+    input_ = {static_cast<std::byte*>(const_cast<void*>(input)) + first, block_bytes_};
+  if (output != nullptr) output_ = {static_cast<std::byte*>(output) + first, block_bytes_};
+}
+
+std::span<std::byte> Buffers::at(const Place& place) noexcept {
+  const auto part = [&](std::span<std::byte> whole) {
+    // The last block may be a shorter one.
+    const std::uint64_t first = std::min<std::uint64_t>(place.first * block_bytes_, whole.size());
+    return whole.subspan(
+        first, std::min<std::uint64_t>(place.blocks * block_bytes_, whole.size() - first));
+  };
+  switch (place.buffer) {
+    case Buffer::none: break;
+    case Buffer::input: return part(input_);
+    case Buffer::output: return part(output_);
+    case Buffer::scratch:
+      return std::span(scratch_).subspan(place.first * scratch_stride_,
+                                         place.blocks * block_bytes_);
+  }
+  return {};
+}
+
+void Buffers::copy(const Place& from, const Place& to) noexcept {
+  const std::span<std::byte> source = at(from), target = at(to);
+  if (!source.empty()) std::memmove(target.data(), source.data(), source.size());
+}
+
+void Buffers::reduce(const Place& from, const Place& to) noexcept {
+  const std::span<std::byte> source = at(from), target = at(to);
+  if (source.empty()) return;
+  const std::ptrdiff_t first = elements_.type->super.true_lb;
+  ompi_op_reduce(op_, source.data() - first, target.data() - first,
+                 static_cast<int>(elements_.count), elements_.type);
+}
+
+bool Buffers::deliver(std::span<const std::byte> payload, const Place& to) noexcept {
+  const std::span<std::byte> target = at(to);
+  const std::size_t bytes = std::min(payload.size(), target.size());
+  if (bytes != 0) std::memcpy(target.data(), payload.data(), bytes);
+  return payload.size() == target.size();
+}
+
+void Buffers::finish() noexcept {
+  if (unpacked_.type == nullptr) return;
+  convert(unpacked_, output_, Direction::unpack);
+  unpacked_ = {};
+}
+
+}  // namespace overlap::coll_mq
