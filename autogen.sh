@@ -12,7 +12,7 @@ folders=
 for makefile in \
     test/support/Makefile.am \
     opal/mca/common/*/Makefile.am \
-    ?*/mca/*/*/protocol/Makefile.am \
+    ?*/mca/*/*/protocol/Makefile.am ?*/mca/*/*/sim/Makefile.am \
     opal/fabric/*/Makefile.am opal/fabric/Makefile.am \
     opal/mca/[!c]*/*/Makefile.am ompi/mca/common/*/Makefile.am ompi/mca/*/*/Makefile.am ompi/mpix/Makefile.am opal/tools/*/Makefile.am \
     test/*/Makefile.am examples/Makefile.am examples/*/Makefile.am docs/Makefile.am docs/*/Makefile.am; do
