@@ -23,6 +23,8 @@ VARIANTS = {
     "channel": "--mca pml speculative --mca btl_ring_rings off",
     "copied": "--mca pml speculative --mca btl_ring_frequent 0",
     "newrma": "--mca pml speculative",
+    "mq": "--mca pml speculative --mca coll_mq_priority 100",
+    "mq_on": "--mca pml speculative --mca coll_mq_priority 100 --mca common_overlap_progress on",
 }
 # How a computation passes (--compute), as the results say it.
 COMPUTES = {
@@ -75,6 +77,8 @@ BENCHMARKS = {
     "onesided_allocated": Benchmark("onesided", "", "--sizes 8,4k,64k --budget-ms 30", on=("vader",), variants=("ob1", "newrma")),
     "onesided_created": Benchmark("onesided", "--memory created", "--memory created --sizes 8,4k,64k --budget-ms 30", on=("vader",),
                                   variants=("ob1", "newrma")),
+    "icollectives": Benchmark("icollectives", "", "--sizes 8,64k --budget-ms 80", "--budget-ms 600", "--sizes 8,64k --budget-ms 300",
+                              variants=("ob1", "speculative_on", "mq", "mq_on"), any_ranks=True, ranks=4, computes=True),
     "matching": Benchmark("matching", "", "--budget-ms 100 --samples 20"),
     "rtr_usage": Benchmark("rtr_usage", "", "--messages 100", "--messages 60"),
     "halo": Benchmark("halo", "--sizes 256k,1m", "--sizes 1m --budget-ms 300", "", "--sizes 1m --budget-ms 1000", on=TRANSPORTS,
