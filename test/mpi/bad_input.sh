@@ -79,7 +79,7 @@ judge() {
     if [ -z "$complaint" ]; then pass "$name"; else fail "$name" "$complaint"; fi
 }
 
-for program in exchange arguments spawn; do
+for program in exchange arguments spawn epoch; do
     mpicc -std=gnu11 -O1 -Wall -Wextra -Werror -o "$programs/$program" "$here/bad/$program.c" || { echo "FAIL bad input: compile $program"; exit 1; }
 done
 for shim in refuse_cma other_version device_memory other_architecture refuse_memory; do
@@ -209,5 +209,19 @@ one_rank() { echo "-n 1 env $1 $exchange ${2:-4}"; }
         done
     done
 }
+
+# A rank dies inside an epoch: the job ends, and nothing is left.
+if [ -f "$prefix/lib/openmpi/mca_osc_newrma.so" ]; then
+    for btl in vader tcp; do
+        for kind in lock flush fence exposure; do
+            # shellcheck disable=SC2086
+            launch 40 -n 2 $ours --mca osc newrma --mca btl self,$btl "$programs/epoch" $kind
+            ! grep -q 'exited on signal 9' "$log" || status=9  # mpirun's 137 is not that of a time limit
+            judge "rank 1 dies in an epoch: $kind, $btl" error "in the middle" "!epochs done"
+        done
+    done
+else
+    echo "SKIP bad input: a rank dies in an epoch: there is no mca_osc_newrma.so in $prefix/lib/openmpi"
+fi
 # Out of registered memory: test/ring/faults.sh, where a BTL registers.
 exit $failed

@@ -130,6 +130,7 @@ else
 osc/newrma           | 2 4   | - tcp,self vader,self   | $rma rma_threads rma_errors                      | 2 |
 osc/newrma           | 3 8   | vader,self              | rma_epochs rma_locks rma_random                  | 2 | --mca osc newrma
 osc/newrma, no thread | 2 3  | vader,self              | rma_passive                                      | 1 | --mca osc newrma --mca common_overlap_progress off
+osc/newrma           | 2 3   | vader,self tcp,self     | rma_limits                                       | 2 | --mca osc newrma
 osc/newrma, copied   | 2     | vader,self              | rma_data rma_types rma_locks rma_random          | 1 | --mca osc newrma --mca btl_vader_single_copy_mechanism none
 osc/newrma, two links | 2    | tcp,self                | rma_data rma_locks rma_random                    | 1 | --mca osc newrma --mca btl_tcp_links 2
 osc/newrma, progress | 2     | tcp,self vader,self     | rma_progress rma_epochs rma_locks rma_random rma_threads | 2 | --mca osc newrma --mca common_overlap_progress on
