@@ -20,9 +20,11 @@ for name in "$@"; do
     waitprofile | sampler | progress_thread) target=$out/lib$(echo "$name" | tr -d _).so; kind="-shared -fPIC -fvisibility=hidden" ;;
     *) target=$out/$name; kind= ;;
   esac
+  mpix=
+  if [ "$name" = rma_patterns ] && pkg-config --exists mpix_overlap 2>/dev/null; then mpix="-DBENCH_MPIX $(pkg-config --cflags --libs mpix_overlap)"; fi
   up_to_date "$target" "$source" && continue
   echo "  mpicxx  $name"
   # shellcheck disable=SC2086  # the flags are lists
-  "${MPICXX:-mpicxx}" $flags $kind -o "$target.new$$" "$source" -pthread
+  "${MPICXX:-mpicxx}" $flags $kind -o "$target.new$$" "$source" -pthread $mpix
   mv "$target.new$$" "$target"
 done

@@ -25,6 +25,13 @@ VARIANTS = {
     "newrma": "--mca pml speculative",
     "mq": "--mca pml speculative --mca coll_mq_priority 100",
     "mq_on": "--mca pml speculative --mca coll_mq_priority 100 --mca common_overlap_progress on",
+    "newrma_on": "--mca pml speculative --mca common_overlap_progress on",
+    "newrma_off": "--mca pml speculative --mca common_overlap_progress off",
+    # Open MPI's own; not each of them makes every window
+    "osc_rdma": "--mca pml ob1 --mca osc rdma",
+    "osc_sm": "--mca pml ob1 --mca osc sm",
+    "osc_pt2pt": "--mca pml ob1 --mca osc pt2pt",
+    "osc_ucx": "--mca pml ucx --mca osc ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any",
 }
 # How a computation passes (--compute), as the results say it.
 COMPUTES = {
@@ -79,6 +86,18 @@ BENCHMARKS = {
                                   variants=("ob1", "newrma")),
     "icollectives": Benchmark("icollectives", "", "--sizes 8,64k --budget-ms 80", "--budget-ms 600", "--sizes 8,64k --budget-ms 300",
                               variants=("ob1", "speculative_on", "mq", "mq_on"), any_ranks=True, ranks=4, computes=True),
+    "rma_rate_allocated": Benchmark("rma_rate", "", "--sizes 8,4k,64k,1m --budget-ms 20", on=("vader",), ranks=3,
+                                    variants=("osc_sm", "osc_rdma", "osc_ucx", "newrma")),
+    "rma_rate_created": Benchmark("rma_rate", "--memory created", "--memory created --sizes 8,4k,64k,1m --budget-ms 20",
+                                  on=("vader",), ranks=3, variants=("osc_rdma", "osc_pt2pt", "osc_ucx", "newrma")),
+    "rma_rate_nodes": Benchmark("rma_rate", "", "", "--memory created --sizes 8,4k,64k,1m --budget-ms 100",
+                                "--memory created --sizes 8,64k,1m --budget-ms 40", on=("nodes",), ranks=2,
+                                variants=("osc_pt2pt", "newrma")),
+    **{f"rma_lock_{ranks}": Benchmark("rma_lock", "", "--repeats 2 --budget-ms 200", on=("vader",), ranks=ranks,
+                                      variants=("osc_rdma", "osc_sm", "osc_pt2pt", "newrma")) for ranks in (2, 4, 8)},
+    "rma_patterns": Benchmark("rma_patterns", "", "--sizes 8,1m --samples 15", "--late-us 5000 --work-us 15000 --samples 20",
+                              "--sizes 128k --late-us 5000 --work-us 15000 --samples 10", on=("vader", "nodes"), computes=True,
+                              variants=("osc_pt2pt", "newrma", "newrma_on", "newrma_off")),
     "matching": Benchmark("matching", "", "--budget-ms 100 --samples 20"),
     "rtr_usage": Benchmark("rtr_usage", "", "--messages 100", "--messages 60"),
     "halo": Benchmark("halo", "--sizes 256k,1m", "--sizes 1m --budget-ms 300", "", "--sizes 1m --budget-ms 1000", on=TRANSPORTS,
@@ -134,9 +153,10 @@ def names_on(transport, names):
 
 # What the tables and plots show, with the title of the axis; everything else goes to the CSV only.
 METRICS = {"half_round_trip", "bandwidth", "rate", "overlap", "time", "iteration", "latency", "per_message", "rtr_usage",
-           "extra_bytes", "seconds", "rtr_unused", "overhead", "computation", "waitall", "share", "mean", "memory", "rings", "poll", "cost", "uses"}
+           "extra_bytes", "seconds", "rtr_unused", "overhead", "computation", "waitall", "share", "mean", "memory", "rings", "poll", "cost", "uses",
+           "fairness", "passed_on"}
 # What explains those: in the tables too, but not in plots and brief tables.
 DETAILS = {"transfer", "exposed", "processor"}
 WITH_X = {"progress": "{:.4g} us", "exchange": "comm/comp {:g}", "matching": "{:g} messages", "crossing": "skew {:g} us", "ring_costs": "{:g} peers"}
 # These have results under the name of the catalogue, not that of their program, because several use the same program.
-NAMED = {name for name in BENCHMARKS if name.startswith(("soft_", "ring_", "frequent_"))}
+NAMED = {name for name in BENCHMARKS if name.startswith(("soft_", "ring_", "frequent_", "rma_"))}

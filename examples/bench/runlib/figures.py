@@ -54,6 +54,17 @@ FIGURES = [
            (8 * KIB, 8 * KIB), ("send",), variant="ring"),
     Figure("poll time of an idle peer in ns", "soft", "ring_costs", "poll_per_peer", "value", 2, True, variant="tool", xs=(16, 1024)),
     Figure("poll time of 128 peers in ns", "soft", "ring_costs", "poll", "value", 250, True, variant="tool", xs=(128, 128)),
+    Figure("8 B puts to allocated memory, one flush for 1000", "vader", "rma_rate_allocated", "rate", "ratio", 1.0, False, cases=("put",),
+           variant="newrma"),
+    Figure("8 B puts to created memory, one flush for 1000", "vader", "rma_rate_created", "rate", "ratio", 1.0, False, cases=("put",),
+           variant="newrma", base="osc_pt2pt"),
+    Figure("contended exclusive lock, 8 ranks: largest : smallest share", "vader", "rma_lock_8", "fairness", "value", 1.5, True,
+           variant="newrma"),
+    Figure("contended exclusive lock, 8 ranks: rate", "vader", "rma_lock_8", "rate", "ratio", 1.0, False, variant="newrma"),
+    *[Figure("the seven patterns, non-blocking calls: delay passed on, %", transport, "rma_patterns", "passed_on", "value", 2, True,
+             cases=tuple(f"{name}.nonblocking" for name in ("late_post", "early_transfer", "early_wait", "late_complete", "early_fence",
+                                                           "wait_at_fence", "late_unlock")), variant=variant)
+      for transport, variant in (("vader", "newrma_on"), ("nodes", "newrma"))],
     Figure("memory of a process, MiB", "soft", "ring_memory", "memory", "value", 8, True, cases=("registered",), variant="ring"),
 ]
 
