@@ -69,7 +69,9 @@ class Group {
     }
   }
   void run(Dice& dice, Cookie count) {
-    for (bool over = false; !over;) {
+    std::size_t steps = 0;
+    for (bool over = false; !over; ++steps) {
+      REQUIRE(steps < 20000 * ranks_.size());
       const auto r = static_cast<Rank>(dice.below(ranks_.size()));
       Process& process = ranks_[static_cast<std::size_t>(r)];
       if (process.next < count && dice.one_in(4)) start(r, process, process.next++);
