@@ -1,10 +1,10 @@
 // Question: how much of a collective that does not block disappears behind the computation that
 // follows its start, and what does a blocking barrier cost?
 //
-// Expected (before the first run): ibarrier over TCP nodes with common_overlap_progress on at least
-// 80 % overlap, ibcast and iallreduce from 8 B to 64 KiB the same; ob1 with coll/libnbc, whose steps
-// wait for MPI_Wait, at most 30 %. The blocking barrier through shared memory as fast as
-// coll/tuned's.
+// Expected (before the first run): ibarrier over TCP nodes with common_overlap_progress on at
+// least 80 % overlap, ibcast and iallreduce from 8 B to 64 KiB the same; ob1 with coll/libnbc,
+// whose steps wait for MPI_Wait, at most 30 %. The blocking barrier through shared memory as fast
+// as coll/tuned's.
 //
 // Definition, at every rank, as with one block of work in the paper on CORE-Direct's barrier:
 //     begin; MPI_I...; [computation of length C without MPI calls]; MPI_Wait; end
