@@ -223,6 +223,15 @@ else
              -x OMPI_MCA_mca_base_component_path -x OVERLAP_TEST_SECONDS "$build/$program" >"$log" 2>&1 </dev/null)
         result "$program two nodes x 2, vader,tcp,self" $? "$log"
     done
+    if has coll_data && [ "$pml" = speculative ] && [ -f "$prefix/lib/openmpi/mca_coll_mq.so" ]; then
+        for progress in auto on; do
+            log=$build/coll_data_nodes_$progress.log
+            (unset OMPI_MCA_btl_vader_backing_directory TMPDIR
+             timeout -k 5 90 bash "$nodes" run "$state" -n 4 --mca btl vader,tcp,self --mca coll_mq_priority 100 --mca common_overlap_progress $progress \
+                 -x OMPI_MCA_pml -x OMPI_MCA_mca_base_component_path "$build/coll_data" >"$log" 2>&1 </dev/null)
+            result "coll_data two nodes x 2, vader,tcp,self, coll/mq, progress $progress" $? "$log"
+        done
+    fi
     bash "$nodes" down "$state"
 fi
 
