@@ -94,7 +94,7 @@ BENCHMARKS = {
     "rma_rate_nodes": Benchmark("rma_rate", "", "", "--memory created --sizes 8,4k,64k,1m --budget-ms 100",
                                 "--memory created --sizes 8,64k,1m --budget-ms 40", on=("nodes",), ranks=2,
                                 variants=("osc_pt2pt", "newrma")),
-    **{f"rma_lock_{ranks}": Benchmark("rma_lock", "", "--repeats 2 --budget-ms 200", on=("vader",), ranks=ranks,
+    **{f"rma_lock_{ranks}": Benchmark("rma_lock", "--budget-ms 1500", "--repeats 2 --budget-ms 800", on=("vader",), ranks=ranks,
                                       variants=("osc_rdma", "osc_sm", "osc_pt2pt", "newrma")) for ranks in (2, 4, 8)},
     "rma_patterns": Benchmark("rma_patterns", "", "--sizes 8,1m --samples 15", "--late-us 5000 --work-us 15000 --samples 20",
                               "--sizes 128k --late-us 5000 --work-us 15000 --samples 10", on=("vader", "nodes"), computes=True,
