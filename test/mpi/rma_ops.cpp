@@ -363,6 +363,29 @@ TEST_CASE("Types of a precision or range that only the origin has made") {
   CHECK(own(numbers) == (window.left() % 2 == 0 ? 2 : 1));
 }
 
+TEST_CASE("Compare_and_swap whose result takes the place of what it compares with", "[stricter]") {
+  for (const Kind kind : {Kind::create, Kind::allocate}) {
+    Array<std::int64_t> window(2, 5, kind);
+    for (const int to : {window.me, window.right()}) {
+      CAPTURE(name_of(kind), to == window.me);
+      const std::int64_t nine = 9;
+      std::int64_t found[2] = {4, 4}, seen[2] = {0, 0};
+      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, window.win);
+      for (const int i : {0, 1}) {
+        MPI_Compare_and_swap(&nine, &found[i], &found[i], MPI_INT64_T, to, window.index(to, i),
+                             window.win);
+        MPI_Win_flush(to, window.win);
+        MPI_Get(&seen[i], 1, MPI_INT64_T, to, window.index(to, i), 1, MPI_INT64_T, window.win);
+        MPI_Win_flush(to, window.win);
+      }
+      MPI_Win_unlock(to, window.win);
+      CHECK((found[0] == 5 && found[1] == 5));
+      CHECK((seen[0] == 5 && seen[1] == 5));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 TEST_CASE("Compare_and_swap on every type that has one") {
   SWAP(signed char, MPI_SIGNED_CHAR);
   SWAP(unsigned char, MPI_UNSIGNED_CHAR);

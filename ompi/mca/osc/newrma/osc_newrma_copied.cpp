@@ -105,7 +105,10 @@ bool CopiedMemory::carry_out(const OperationCall& call) {
   if (call.kind == Kind::get)
     return read(target_start(call), {start_of(call.result, call.result_data), call.bytes()});
   if (call.kind != Kind::compare_swap) return accumulate(call);
-  return compare_swap(call, {static_cast<std::byte*>(call.result), call.bytes()});
+  old_.resize(call.bytes());  // the result may take the place of what is compared with
+  if (!compare_swap(call, old_)) return false;
+  std::memcpy(call.result, old_.data(), old_.size());
+  return true;
 }
 
 bool CopiedMemory::compare_swap(const OperationCall& call, std::span<std::byte> old) {

@@ -24,8 +24,10 @@ bool is_no_op(const ompi_op_t* op) noexcept { return op == &ompi_mpi_op_no_op.op
 
 int compare_and_swap(const OperationCall& call, std::byte* memory) noexcept {
   const std::uint64_t bytes = call.bytes();
+  // The result may take the place of what is compared with.
+  const bool equal = std::memcmp(memory, call.compare, bytes) == 0;
   std::memcpy(call.result, memory, bytes);
-  if (std::memcmp(call.result, call.compare, bytes) == 0) std::memcpy(memory, call.origin, bytes);
+  if (equal) std::memcpy(memory, call.origin, bytes);
   return OMPI_SUCCESS;
 }
 
