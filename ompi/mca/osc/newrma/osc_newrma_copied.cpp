@@ -48,6 +48,13 @@ std::uint64_t target_start(const OperationCall& call) noexcept {
   abort_job(MPI_ERR_RMA_RANGE);
 }
 
+/// Do puts and gets of any length end inside the call? A BTL that emulates them with messages takes
+/// no more than a message holds, and needs the target's progress.
+bool copies_at_once(const mca_btl_base_module_t& btl) noexcept {
+  const std::size_t limit_bytes = std::min(btl.btl_put_limit, btl.btl_get_limit);
+  return limit_bytes > btl.btl_max_send_size && limit_bytes >= piece_bytes;
+}
+
 bool is_no_op(const OperationCall& call) noexcept { return call.op == &ompi_mpi_op_no_op.op; }
 
 }  // namespace
@@ -59,7 +66,8 @@ std::optional<CopiedMemory> CopiedMemory::of(Endpoint& endpoint, const WindowMem
   constexpr std::uint32_t both = MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET;
   if (control == nullptr || rail == nullptr || !endpoint.copies_itself() || needs_key(*rail) ||
       (rail->bml_btl->btl_flags & both) != both || rail->put_failed || rail->get_failed ||
-      rail->btl().btl_put_alignment > 1 || rail->btl().btl_get_alignment > 1)
+      !copies_at_once(rail->btl()) || rail->btl().btl_put_alignment > 1 ||
+      rail->btl().btl_get_alignment > 1)
     return {};
   return CopiedMemory(*rail, memory.address_of(target), *control);
 }
