@@ -92,27 +92,31 @@ Copied Copier::copy(pid_t to, std::span<const Piece> target, pid_t from,
     return reading ? Copied::source_failed : Copied::target_failed;
   }
   fault_expected = 1;
-  bool good = true;
-  const bool one_source = source.size() == 1;
-  const bool direct = one_source && source[0].mapping == nullptr && target.size() == 1 &&
-                      target[0].mapping != nullptr;
-  // When the direct way fails, the longer one tells whose memory it was.
-  if (!direct || !read_into(target[0].mapping, from, source[0], last)) {
-    const std::byte* bytes = buffer_.data();
-    if (one_source && source[0].mapping != nullptr) {
-      bytes = source[0].mapping;
-    } else {
-      good = gather(from, source, sum(source));
-    }
-    if (good) {
-      reading = false;
-      good = scatter(to, target, bytes, last);
-    }
-  }
+  const bool good = move(to, target, from, source, last, reading);
   fault_expected = 0;
   if (good) return Copied::done;
   if (errno == ESRCH) return reading ? Copied::source_gone : Copied::target_gone;
   return reading ? Copied::source_failed : Copied::target_failed;
+}
+
+/// What copy() guards, in a frame of its own: the compiler keeps nothing of it across sigsetjmp.
+///
+/// @param reading  out: false when only the target can fail
+bool Copier::move(pid_t to, std::span<const Piece> target, pid_t from,
+                  std::span<const Piece> source, bool last, volatile bool& reading) noexcept {
+  const bool one_source = source.size() == 1;
+  const bool direct = one_source && source[0].mapping == nullptr && target.size() == 1 &&
+                      target[0].mapping != nullptr;
+  // When the direct way fails, the longer one tells whose memory it was.
+  if (direct && read_into(target[0].mapping, from, source[0], last)) return true;
+  const std::byte* bytes = buffer_.data();
+  if (one_source && source[0].mapping != nullptr) {
+    bytes = source[0].mapping;
+  } else if (!gather(from, source, sum(source))) {
+    return false;
+  }
+  reading = false;
+  return scatter(to, target, bytes, last);
 }
 
 /// Collect the source in the buffer.

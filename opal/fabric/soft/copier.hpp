@@ -31,6 +31,9 @@ class Copier {
                               std::uint64_t& old) noexcept;
 
  private:
+  [[nodiscard, gnu::noinline]] bool move(pid_t to, std::span<const Piece> target, pid_t from,
+                                         std::span<const Piece> source, bool last,
+                                         volatile bool& reading) noexcept;
   [[nodiscard]] bool gather(pid_t from, std::span<const Piece> source, std::size_t bytes) noexcept;
   [[nodiscard]] static bool read_into(std::byte* target, pid_t from, const Piece& source,
                                       bool last) noexcept;
