@@ -55,6 +55,8 @@ class InterruptThread {
     fresh_ = true;
     if (demand_++ == 0 && serves_btls()) watch_stay(true);
   }
+  /// Demand that is there all the time has something to wait for: as if it had just come.
+  void renew_demand() noexcept { fresh_ = true; }
   void drop_demand() noexcept {
     if (--demand_ == 0 && serves_btls()) watch_stay(false);
   }

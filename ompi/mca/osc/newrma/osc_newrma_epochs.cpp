@@ -41,7 +41,10 @@ int ask_for_request(ompi_win_t* win, ompi_request_t** handle, Ask&& ask, Rank ta
     const bool allowed = ask(window_of(win).epochs(), static_cast<Event&>(request.event));
     window_of(win).update_polling();
     if (!allowed) static_cast<void>(request.life.free());
-    if (--request.event.pending == 0) request.end();
+    if (--request.event.pending == 0)
+      request.end();
+    else
+      process->interrupts.renew_demand();  // the window's is as old as the window
     if (!allowed) return MPI_ERR_RMA_SYNC;
     *handle = &request.ompi;
     return OMPI_SUCCESS;

@@ -268,7 +268,9 @@ int Window::operate(const OperationCall& call, ompi_request_t** request) {
       return OMPI_SUCCESS;
     }
   }
-  if (!Epochs::is_open(*access)) ++counters.queued_operations;
+  const bool is_open = Epochs::is_open(*access);
+  if (!is_open) ++counters.queued_operations;
+  if (!is_open || comes_later(call)) process->interrupts.renew_demand();
   WindowRequest* const made = request != nullptr ? &WindowRequest::make(win_) : nullptr;
   if (request != nullptr) *request = &made->ompi;
   auto* const operation = new RmaOperation(call, made);
