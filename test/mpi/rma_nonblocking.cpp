@@ -2,6 +2,7 @@
 // covers (P5.1, P5.2).
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nonblocking.hpp"
+#include "scene.hpp"
 
 #include <functional>
 #include <initializer_list>
@@ -375,4 +376,47 @@ TEST_CASE("Flushes of one target complete in the order of their operations") {
     wide.locally([&] { CHECK(first_wrong(wide.memory, large.size(), 1) == large.size()); });
     MPI_Barrier(MPI_COMM_WORLD);
   }
+}
+
+TEST_CASE("Accumulates behind an access epoch and a flush that lasts keep their order") {
+  if (size() < 2) return;
+  constexpr int origin = 0, target = 1;
+  constexpr std::chrono::milliseconds a_while(5);
+  const Word words[] = {1, 2, 3};
+  Steps steps;
+  Array<Word> window(1, 0);
+  const auto replace = [&](const Word& word) {
+    MPI_Accumulate(&word, 1, MPI_INT64_T, target, 0, 1, MPI_INT64_T, MPI_REPLACE, window.win);
+  };
+  if (rank() == origin) {
+    const Group to(window.win, {target});
+    MPI_Win_start(to, 0, window.win);
+    put(window, words[0], target, 0);
+    MPI_Win_complete(window.win);
+  } else if (rank() == target) {
+    const Group from(window.win, {origin});
+    MPI_Win_post(from, 0, window.win);
+    MPI_Win_wait(window.win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == origin) {
+    MPI_Win_lock(MPI_LOCK_SHARED, target, 0, window.win);
+    replace(words[0]);
+    MPI_Request flush = request_of(MPIX_Win_iflush, target, window.win);
+    steps.reach(1);
+    steps.wait_for(2);
+    replace(words[1]);  // between the answer, which nobody has looked at, and its arrival
+    poke(a_while);
+    replace(words[2]);
+    steps.reach(3);
+    finish(flush);
+    MPI_Win_unlock(target, window.win);
+  } else if (rank() == target) {
+    steps.wait_for(1);
+    poke(a_while);
+    steps.reach(2);
+    steps.wait_for(3);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == target) CHECK(own(window) == 3);
 }

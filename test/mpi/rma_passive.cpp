@@ -148,3 +148,26 @@ TEST_CASE("Passive target: data with gaps needs no call of it") {
   }
   MPI_Type_free(&every_third);
 }
+
+TEST_CASE("Passive target: behind an access epoch one lock asks it, later ones do not") {
+  if (size() < 2) return;
+  Steps steps;
+  int step = 0;
+  Array<Word> window(1, 7);
+  meet(window);
+  const Word eight = 8;
+  Word back = 0;
+  if (rank() == origin) {
+    const Group to(window.win, {target});
+    MPI_Win_start(to, 0, window.win);
+    put(window, eight, target, 0);
+    MPI_Win_complete(window.win);
+  } else if (rank() == target) {
+    const Group from(window.win, {origin});
+    MPI_Win_post(from, 0, window.win);
+    MPI_Win_wait(window.win);
+  }
+  meet(window);
+  while_target_is_away(window, steps, step, [&] { get(window, back, target, 0); });
+  if (rank() == origin) CHECK(back == 8);
+}

@@ -15,6 +15,7 @@
 #include "protocol/message.hpp"
 #include "protocol/message_order.hpp"
 #include "protocol/target_key.hpp"
+#include "protocol/unseen_writes.hpp"
 
 namespace overlap::newrma {
 
@@ -58,9 +59,8 @@ class Channel final : public Work {
 
   MessageOrder order;  ///< of what comes in
   TargetKey target_key;
-  /// Messages of an access epoch have written that the target has not confirmed: its part of the
-  /// epoch may last. What goes another way would overtake them.
-  bool has_unseen_writes = false;
+  /// Of access epochs, whose part at the target may last, and of what came behind.
+  UnseenWrites unseen_writes;
 
   /// Most bytes of a message, head included.
   static constexpr std::uint64_t message_max_bytes = std::uint64_t{1} << 16U;

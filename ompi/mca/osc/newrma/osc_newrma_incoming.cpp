@@ -73,7 +73,7 @@ void Window::handle(std::span<const std::byte> message) {
   std::memcpy(&head, message.data(), sizeof head);
   if (head.kind == Kind::notice) {
     if (head.notice == Notice::flushed || head.notice == Notice::unlocked)
-      channel(head.source).has_unseen_writes = false;
+      channel(head.source).unseen_writes.note_answer();
     epochs_.on_notice(head.source, {head.notice, head.lock_type, head.id, head.value});
     return;
   }

@@ -83,6 +83,8 @@ void Window::poll() {
 
 void Window::send(Rank to, const NoticeMessage& notice) {
   if (notice.notice == Notice::flush) ++counters.flushes_sent;
+  if (notice.notice == Notice::flush || notice.notice == Notice::unlock)
+    channel(to).unseen_writes.note_question();
   // The key goes with the leave to use it, and nobody needs to ask.
   if (notice.notice == Notice::post || notice.notice == Notice::granted) channel(to).offer_key();
   channel(to).send_notice(notice);
@@ -140,8 +142,8 @@ void Window::start(Operation& base) {
     give_up(operation);
     return;
   }
-  if (is_passive(operation.access->epoch) && channel(call.target).has_unseen_writes) {
-    if (call.writes()) Epochs::set_written(operation);
+  if (is_passive(operation.access->epoch) && channel(call.target).unseen_writes.any()) {
+    Epochs::set_written(operation);  // gets, too: the target is asked, once
     send_operation(operation);
     return;
   }
@@ -180,8 +182,9 @@ void Window::send_rest(RmaOperation& operation) {
   const OperationCall& call = operation.call();
   ++counters.sent_operations;
   counters.sent_bytes += call.bytes();
-  if (call.writes() && operation.access->epoch.kind == EpochKind::access)
-    channel(call.target).has_unseen_writes = true;
+  UnseenWrites& unseen = channel(call.target).unseen_writes;
+  if (call.writes() && (operation.access->epoch.kind == EpochKind::access || unseen.any()))
+    unseen.note_write();
   if (call.answers()) {
     operation.id = next_id_++;
     answered_.emplace(operation.id, &operation);
@@ -229,7 +232,7 @@ void Window::count_direct(const OperationCall& call) noexcept {
 std::optional<CopiedMemory> Window::copied_memory(const OperationCall& call, const Access& access) {
   const bool pays =
       is_passive(access.epoch) || (!call.accumulates() && call.bytes() >= tunables.transfer_min);
-  if (is_passive(access.epoch) && channel(call.target).has_unseen_writes) return {};
+  if (is_passive(access.epoch) && channel(call.target).unseen_writes.any()) return {};
   if (!pays || memory_->flavor() == Flavor::dynamic || !CopiedMemory::can_carry_out(call))
     return {};
   Endpoint* const endpoint = channel(call.target).endpoint();
