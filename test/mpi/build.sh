@@ -20,11 +20,12 @@ compile() { # PROGRAM
     mpix=
     case " $nonblocking " in *" $1 "*) mpix=$(pkg-config --cflags --libs mpix_overlap) || return 1 ;; esac
     # shellcheck disable=SC2086
-    mpicxx -std=c++20 -O0 -Wall -Wextra "$here/$1.cpp" $main -o "$build/$1" -pthread $mpix >"$build/$1.compile" 2>&1
+    mpicxx -std=c++20 -O0 -Wall -Wextra "$here/$1.cpp" $main -o "$build/$1" -pthread $mpix $catch >"$build/$1.compile" 2>&1
 }
 if ! [ "$build/mpi_test.o" -nt "$here/mpi_test.cpp" ] || ! [ "$build/mpi_test.o" -nt "$here/mpi_test.hpp" ]; then
     mpicxx -std=c++20 -O1 -Wall -Wextra -c "$here/mpi_test.cpp" -o "$build/mpi_test.o" || { fail "compile mpi_test"; exit 1; }
 fi
+catch=$(pkg-config --libs catch2 2>/dev/null)  # a library from version 3 on
 waiting=
 for program in $programs; do
     compile "$program" &

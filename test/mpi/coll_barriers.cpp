@@ -10,6 +10,14 @@ using namespace overlap::test;
 
 namespace {
 
+#if defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
+constexpr auto init_barrier = MPIX_Barrier_init;
+#define HAVE_PERSISTENT_BARRIERS
+#elif MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
+constexpr auto init_barrier = MPI_Barrier_init;
+#define HAVE_PERSISTENT_BARRIERS
+#endif
+
 long barriers(long otherwise) { return setting("OVERLAP_TEST_BARRIERS", otherwise); }
 
 /// Now and then somebody comes late.
@@ -197,11 +205,11 @@ TEST_CASE("A barrier may be neither freed nor cancelled") {
   CHECK(request == MPI_REQUEST_NULL);
 }
 
-#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
+#ifdef HAVE_PERSISTENT_BARRIERS
 TEST_CASE("Persistent barriers are started again and again") {
   Board board(2);
   MPI_Request requests[2];
-  for (MPI_Request& each : requests) MPIX_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &each);
+  for (MPI_Request& each : requests) init_barrier(MPI_COMM_WORLD, MPI_INFO_NULL, &each);
   std::mt19937 random(static_cast<unsigned>(rank()) + 5);
   for (std::uint64_t i = 1; i <= 1000; ++i) {
     skew(random, 50);
@@ -232,7 +240,7 @@ TEST_CASE("A persistent barrier outlives its communicator's handle") {
   MPI_Comm comm;
   MPI_Request request;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  MPIX_Barrier_init(comm, MPI_INFO_NULL, &request);
+  init_barrier(comm, MPI_INFO_NULL, &request);
   MPI_Comm_free(&comm);
   for (std::uint64_t i = 1; i <= 20; ++i) {
     board.enter(i);
