@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rma.hpp"
 
+#include <sys/resource.h>
+
 using namespace overlap::test;
 
 TEST_CASE("Exclusive locks: get, add one, put, by everybody, is exact") {
@@ -281,4 +283,21 @@ TEST_CASE("Flush does not end requests: they are waited for afterwards") {
   MPI_Win_unlock(window.right(), window.win);
   CHECK(in == out);  // closing the epoch has completed them too
   CHECK(MPI_Waitall(128, requests.data(), MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+}
+
+TEST_CASE("Puts without a flush: what is in flight is bounded", "[stricter]") {
+  constexpr int puts = 100000;
+  constexpr long growth_max_kib = 48 << 10;
+  Array<Word> window(64);
+  rusage before{}, after{};
+  const Word word = 5;
+  MPI_Win_lock(MPI_LOCK_SHARED, window.right(), 0, window.win);
+  getrusage(RUSAGE_SELF, &before);
+  for (int i = 0; i < puts; ++i)
+    put(window, word, window.right(), static_cast<std::size_t>(i % 64));
+  getrusage(RUSAGE_SELF, &after);
+  MPI_Win_unlock(window.right(), window.win);
+  CHECK(after.ru_maxrss - before.ru_maxrss < growth_max_kib);
+  MPI_Barrier(MPI_COMM_WORLD);
+  CHECK(own(window, 63) == word);
 }

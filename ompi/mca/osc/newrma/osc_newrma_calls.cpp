@@ -1,6 +1,7 @@
 // MPI's one-sided operations.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ompi/mca/common/overlap/process.hpp"
+#include "ompi/mca/common/overlap/waiting.hpp"
 
 #include "osc_newrma_window.hpp"
 
@@ -44,6 +45,18 @@ int fault_of(const OperationCall& call) noexcept {
   return moves || can_compute(*call.op, *call.element) ? MPI_SUCCESS : MPI_ERR_OP;
 }
 
+/// Give BTLs time where a program issues faster than they transfer: what they have taken is memory.
+/// Not for ever: a call must return where nothing moves.
+void make_room(const Window& window) {
+  constexpr int turns_max = 10000;
+  bool crowded = true;
+  for (int turn = 0; turn < turns_max && crowded; ++turn) {
+    take_turn(process->driver, process->completions);
+    const Entry entry;
+    crowded = window.is_crowded();
+  }
+}
+
 /// Carry out what a call asks for. @param displacement  in the target's units
 int operate(ompi_win_t* win, OperationCall& call, std::ptrdiff_t displacement,
             ompi_request_t** request) noexcept {
@@ -60,10 +73,14 @@ int operate(ompi_win_t* win, OperationCall& call, std::ptrdiff_t displacement,
       if (const int fault = fault_of(call); fault != MPI_SUCCESS) return fault;
     }
     int rc = OMPI_SUCCESS;
+    bool crowded = false;
     {
       const LeavingEntry entry(process->interrupts);
       rc = window.operate(call, request);
+      crowded = window.is_crowded();
     }
+    if (crowded) [[unlikely]]
+      make_room(window);
     progress_now_and_then();
     return rc;
   });

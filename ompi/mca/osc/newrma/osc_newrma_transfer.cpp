@@ -74,6 +74,8 @@ void OperationTransfer::key_came() {
 
 void OperationTransfer::post(std::span<const std::byte> key) {
   const OperationCall& call = operation_.call();
+  was_taken_ = true;
+  window_.note_transfer();
   start({.endpoint = window_.channel(call.target).endpoint(),
          .direction = is_get(call) ? Direction::get : Direction::put,
          .local = is_get(call) ? start_of(call.result, call.result_data)
@@ -88,6 +90,6 @@ void OperationTransfer::post(std::span<const std::byte> key) {
 /// An interrupt thread that posts piece by piece looks again at once.
 void OperationTransfer::moved(std::uint64_t) { process->driver.note_event(); }
 
-void OperationTransfer::ended(bool ok) { window_.transfer_ended(operation_, ok); }
+void OperationTransfer::ended(bool ok) { window_.transfer_ended(operation_, was_taken_, ok); }
 
 }  // namespace overlap::newrma

@@ -41,6 +41,7 @@ class OperationTransfer final : public Transfer, private KeyWaiter {
 
   Window& window_;
   RmaOperation& operation_;
+  bool was_taken_ = false;  ///< by a BTL
 };
 
 }  // namespace overlap::newrma

@@ -192,7 +192,8 @@ void Window::send_rest(RmaOperation& operation) {
   channel(call.target).send_operation(operation);
 }
 
-void Window::transfer_ended(RmaOperation& operation, bool ok) {
+void Window::transfer_ended(RmaOperation& operation, bool was_taken, bool ok) {
+  if (was_taken) --transfers_in_flight_;
   if (ok) {
     end_operation(operation);
     return;
