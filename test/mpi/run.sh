@@ -224,13 +224,18 @@ else
              -x OMPI_MCA_mca_base_component_path -x OVERLAP_TEST_SECONDS "$build/$program" >"$log" 2>&1 </dev/null)
         result "$program two nodes x 2, vader,tcp,self" $? "$log"
     done
-    if has coll_data && [ "$pml" = speculative ] && [ -f "$prefix/lib/openmpi/mca_coll_mq.so" ]; then
-        for progress in auto on; do
-            log=$build/coll_data_nodes_$progress.log
-            (unset OMPI_MCA_btl_vader_backing_directory TMPDIR
-             timeout -k 5 90 bash "$nodes" run "$state" -n 4 --mca btl vader,tcp,self --mca coll_mq_priority 100 --mca common_overlap_progress $progress \
-                 -x OMPI_MCA_pml -x OMPI_MCA_mca_base_component_path "$build/coll_data" >"$log" 2>&1 </dev/null)
-            result "coll_data two nodes x 2, vader,tcp,self, coll/mq, progress $progress" $? "$log"
+    if [ "$pml" = speculative ] && [ -f "$prefix/lib/openmpi/mca_coll_mq.so" ]; then
+        for settings in "common_overlap_progress auto" "common_overlap_progress on" "coll_mq_two_level 1"; do
+            for program in coll_barriers coll_comms coll_data; do
+                has $program || continue
+                log=$build/${program}_nodes.log
+                # shellcheck disable=SC2086
+                (unset OMPI_MCA_btl_vader_backing_directory TMPDIR
+                 OVERLAP_TEST_BARRIERS=5000 OVERLAP_TEST_BOARD=$build timeout -k 5 90 bash "$nodes" run "$state" -n 4 --mca btl vader,tcp,self \
+                     --mca coll_mq_priority 100 --mca $settings -x OMPI_MCA_pml -x OMPI_MCA_mca_base_component_path -x OVERLAP_TEST_BARRIERS \
+                     -x OVERLAP_TEST_BOARD "$build/$program" >"$log" 2>&1 </dev/null)
+                result "$program two nodes x 2, vader,tcp,self, coll/mq, $settings" $? "$log"
+            done
         done
     fi
     bash "$nodes" down "$state"

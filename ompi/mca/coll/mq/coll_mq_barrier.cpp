@@ -11,8 +11,12 @@ namespace overlap::coll_mq {
 namespace {
 
 Plan make_plan(const Communicator& communicator) {
-  return barrier_plan(communicator.self(), communicator.size(),
-                      {.radix = static_cast<Rank>(tunables.radix)});
+  const BarrierShape shape{.radix = static_cast<Rank>(tunables.radix)};
+  if (tunables.two_level) {
+    const std::vector<Rank> nodes = communicator.nodes();
+    if (!nodes.empty()) return two_level_barrier_plan(communicator.self(), nodes, shape);
+  }
+  return barrier_plan(communicator.self(), communicator.size(), shape);
 }
 
 PlanId plan_of(Communicator& communicator) {

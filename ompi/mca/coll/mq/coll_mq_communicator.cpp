@@ -57,6 +57,24 @@ ompi_proc_t& Communicator::process_of(Rank rank) const noexcept {
   return *ompi_group_peer_lookup(comm_.c_local_group, rank - first_local_);
 }
 
+std::vector<Rank> Communicator::nodes() const {
+  if (OMPI_COMM_IS_INTER(&comm_)) return {};
+  std::vector<Rank> nodes;
+  for (Rank rank = 0; rank < size_; ++rank) {
+    const opal_process_name_t name = ompi_group_get_proc_name(comm_.c_local_group, rank);
+    // Launchers of several jobs number nodes each for itself.
+    if (name.jobid != OPAL_PROC_MY_NAME.jobid) return {};
+    const std::optional<std::uint32_t> node = node_number(name);
+    if (!node) return {};
+    nodes.push_back(static_cast<Rank>(*node));
+  }
+  std::vector<Rank> different = nodes;
+  std::ranges::sort(different);
+  different.erase(std::ranges::unique(different).begin(), different.end());
+  if (different.size() < 2 || different.size() == nodes.size()) return {};
+  return nodes;
+}
+
 Stream* Communicator::find_stream(std::uint32_t number) noexcept {
   if (number == 0) [[likely]]
     return streams_.front().get();

@@ -50,6 +50,9 @@ class Communicator {
   [[nodiscard]] std::uint32_t context() const noexcept { return head_.context; }
   /// @thread  MPI thread
   [[nodiscard]] ompi_proc_t& process_of(Rank rank) const noexcept;
+  /// The nodes of all members, if several have several of them. @returns  empty: all are alike, or
+  /// nobody knows; the same at all ranks. @thread  MPI thread
+  [[nodiscard]] std::vector<Rank> nodes() const;
 
   /// The start of a message.
   [[nodiscard]] const MessageHead& head() const noexcept { return head_; }

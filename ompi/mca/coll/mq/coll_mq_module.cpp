@@ -69,7 +69,7 @@ struct Settings {
   std::uint32_t priority = tunables.priority;
   std::uint32_t radix = tunables.radix;
   std::uint32_t window = std::bit_floor(tunables.window);
-  std::uint32_t unused = 0;
+  std::uint32_t two_level = tunables.two_level ? 1 : 0;
   std::uint64_t payload_max = tunables.payload_max;
   std::uint64_t segment = tunables.segment;
 

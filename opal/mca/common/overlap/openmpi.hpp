@@ -24,7 +24,7 @@
 //   for_each_btl(f)                every initialised BTL module
 //   is_shared_memory(btl)          vader, or sm
 //   topology_of_node()             of hwloc, as Open MPI has it; processes_of_node(), local_rank()
-//   hostname(proc)                 of a peer, for messages
+//   hostname(proc)                 of a peer, for messages; node_number(name)
 //   end_job(code)                  stops the job; does not return
 //   OBJ_NEW, OBJ_RETAIN, OPAL_LIST_FOREACH, OPAL_MODEX_* work in C++ as they are
 // SPDX-License-Identifier: BSD-3-Clause
@@ -44,6 +44,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -322,6 +323,20 @@ inline void deliver_message(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t*
   }
   std::free(data);
   return bytes;
+}
+
+/// The node of a process, as the launcher numbers them: the same answer at all processes of a job.
+/// @returns  nullopt: the launcher does not say. @thread  MPI thread
+[[nodiscard]] inline std::optional<std::uint32_t> node_number(opal_process_name_t name) noexcept {
+  int rc = OPAL_SUCCESS;
+  std::uint32_t number = 0;
+  std::uint32_t* value = &number;
+#if OPAL_MAJOR_VERSION == 4
+  OPAL_MODEX_RECV_VALUE_OPTIONAL(rc, OPAL_PMIX_NODEID, &name, &value, OPAL_UINT32);
+#else
+  OPAL_MODEX_RECV_VALUE_OPTIONAL(rc, PMIX_NODEID, &name, &value, PMIX_UINT32);
+#endif
+  return rc == OPAL_SUCCESS ? std::optional(number) : std::nullopt;
 }
 
 /// Let the launcher's daemon remove a file when this process has ended, however it ends.
