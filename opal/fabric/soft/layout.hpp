@@ -51,7 +51,7 @@ inline constexpr std::uint32_t napping = 2;  ///< it looks again by itself soon:
 ///              elsewhere, whoever waits pulls it to where it waits. Relaxed: S orders it, and an
 ///              old value costs only time
 ///   waited_ns  clients that wait: when (CLOCK_MONOTONIC). A hint, relaxed
-///   noted      posters 0 -> their client number when they found it napping; device -> 0 when it
+///   noted      posters 0 -> their process number when they found it napping; device -> 0 when it
 ///              wakes up. A hint, relaxed: what is not noticed waits for the end of the nap
 /// Orders (Dekker, all sequentially consistent)
 ///   client: P doorbell tail, overflow  before  L state

@@ -33,7 +33,7 @@ void SoftDoorbell::ring() noexcept {
   const std::uint32_t state = page.state.load(std::memory_order_seq_cst);  // L
   if (state == doze::awake) return;
   if (state == doze::napping) {
-    page.noted.store(client_, std::memory_order_relaxed);
+    page.noted.store(process_, std::memory_order_relaxed);
     return;
   }
   if (page.cpu.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(::sched_getcpu()))
@@ -63,7 +63,7 @@ void SoftDoorbell::wait_for_device() noexcept {
   // from being noticed: the device runs beside the peer.
   const bool here =
       page.cpu.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(::sched_getcpu());
-  const bool wanted_here = poster != client_;
+  const bool wanted_here = poster != process_;
   if (here != wanted_here) move_device(wanted_here);
   wake_device();
 }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <utility>
 
@@ -20,7 +22,7 @@ class SoftDoorbell {
         descriptor_(std::move(welcome.doorbell)),
         arrivals_(std::move(welcome.arrivals)),
         device_pid_(welcome.device_pid),
-        client_(welcome.client) {}
+        process_(static_cast<std::uint32_t>(::getpid())) {}
 
   /// Let the device look at a queue.
   void ring(std::uint32_t number) noexcept {
@@ -62,7 +64,7 @@ class SoftDoorbell {
   Descriptor descriptor_;
   Descriptor arrivals_;
   int device_pid_;
-  std::uint32_t client_;
+  std::uint32_t process_;  ///< its own number: one process may be several clients
   std::uint32_t tail_ = 0;
   bool overflow_ = false;
 };

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 
 #include <array>
@@ -338,6 +339,38 @@ TEST_CASE("A client that never takes its wake-ups, or takes them away, stops nob
   }
   ::close(other);
   Link still_works;
+}
+
+// Its own poster computes nothing while it polls: the device is better off beside it.
+TEST_CASE("A process that is two clients does not pull the device to where it posts",
+          "[soft][doorbell]") {
+  cpu_set_t all;
+  REQUIRE(::sched_getaffinity(0, sizeof all, &all) == 0);
+  if (CPU_COUNT(&all) < 2) return;
+  Link link;  // both ends are this process
+  const auto here = static_cast<std::size_t>(::sched_getcpu());
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  CPU_SET(here, &own);
+  REQUIRE(::sched_setaffinity(0, sizeof own, &own) == 0);
+  Memory from(*link.a.device, 4096);
+  Memory into(*link.b.device, 4096);
+  const int pid = device_process();
+  for (std::uint64_t id = 0; id < 2000; ++id) {
+    // The device naps as long as somebody waits.
+    Completion completion;
+    for (int i = 0; i < 64; ++i) REQUIRE(link.b.completions->poll({&completion, 1}) == 0);
+    REQUIRE(link.ab->post(to(request(Opcode::write, {from.part(0, 8)}, true, id), into, 0)) ==
+            Status::done);
+    await("the completion", [&] {
+      return link.b.completions->poll({&completion, 1}) == 0 &&
+             link.a.completions->poll({&completion, 1}) == 1;
+    });
+    cpu_set_t allowed;
+    REQUIRE(::sched_getaffinity(pid, sizeof allowed, &allowed) == 0);
+    REQUIRE_FALSE(CPU_EQUAL(&allowed, &own));
+  }
+  REQUIRE(::sched_setaffinity(0, sizeof all, &all) == 0);
 }
 
 TEST_CASE("Queue pairs are listed, stalled, resumed, delayed and failed by number",
