@@ -154,10 +154,13 @@ TEST_CASE("A wait in a send queue holds back what is behind it", "[soft][engine]
   REQUIRE(relay.arrived_at_c() == 1);
   const Time start = relay.machine.now;
   relay.send_from_a();
+  // What is posted while the wait takes its time does not shorten it.
+  relay.machine.run_until(start + message + task / 2);
+  relay.machine.post(relay.bc, Relay::signal(3));
   relay.machine.run();
-  REQUIRE(relay.arrived_at_c() == 2);
+  REQUIRE(relay.arrived_at_c() == 3);
   CHECK(relay.c.seen[1].at == start + message + task + message);
-  REQUIRE(relay.b.seen.size() == 2);  // the wait makes no completion
+  REQUIRE(relay.b.seen.size() == 3);  // the wait makes no completion
   CHECK(relay.b.seen[1].completion.id == 2);
 }
 
@@ -254,7 +257,11 @@ TEST_CASE("Who names what is not there fails", "[soft][engine][management]") {
   Relay relay;
   const int what = GENERATE(0, 1, 2, 3);
   Command command = wait_for(99, 1);
-  if (what == 1) command = enable_of(relay.ab, 1);  // another process's
+  if (what == 1) {  // another process's
+    relay.ab.pair->managed = true;
+    relay.send_from_a();
+    command = enable_of(relay.ab, 1);
+  }
   if (what == 2) {
     relay.bc.pair->managed = false;
     command = enable_of(relay.bc, 1);
@@ -265,6 +272,7 @@ TEST_CASE("Who names what is not there fails", "[soft][engine][management]") {
   REQUIRE(relay.lists.seen.size() == 1);
   CHECK(relay.lists.seen[0].completion.status != CompletionStatus::success);
   CHECK(relay.arrived_at_c() == 0);
+  CHECK(relay.a.seen.empty());
 }
 
 TEST_CASE("Queues go while somebody waits", "[soft][engine][management]") {
