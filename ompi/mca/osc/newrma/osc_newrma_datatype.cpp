@@ -169,8 +169,7 @@ void ByteStream::write(std::uint64_t position, std::span<const std::byte> in) {
     return;
   }
   opal_convertor_t& converts = convertor(false);
-  std::size_t from = position;
-  opal_convertor_set_position(&converts, &from);
+  set_unpack_position(converts, position);
   iovec piece{const_cast<std::byte*>(in.data()), in.size()};
   std::uint32_t pieces = 1;
   std::size_t bytes = in.size();

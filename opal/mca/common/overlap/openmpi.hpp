@@ -21,6 +21,7 @@
 //   poll_events(), poll_events_of(...)  one non-blocking turn of libevent (TCP)
 //   list_descriptors(), count_events()  what libevent watches
 //   set_event_polling(on)          let opal_progress drive libevent (the default) or leave it to us
+//   set_unpack_position(...)       of a convertor that unpacks piece by piece
 //   for_each_btl(f)                every initialised BTL module
 //   is_shared_memory(btl)          vader, or sm
 //   topology_of_node()             of hwloc, as Open MPI has it; processes_of_node(), local_rank()
@@ -357,6 +358,17 @@ void for_each_btl(Visit&& visit) {
     visit(*reinterpret_cast<mca_btl_base_selected_module_t*>(const_cast<opal_list_item_t*>(item))
                ->btl_module);
   }
+}
+
+/// Go to a byte of the data that a convertor unpacks. Where a call of opal_convertor_unpack ended
+/// with a block of a vector, 5.0's puts the next bytes elsewhere; from the beginning it finds the
+/// place.
+inline void set_unpack_position(opal_convertor_t& convertor, std::size_t position) noexcept {
+#if OPAL_MAJOR_VERSION >= 5
+  std::size_t begin = 0;
+  opal_convertor_set_position(&convertor, &begin);
+#endif
+  opal_convertor_set_position(&convertor, &position);
 }
 
 /// May users' buffers lie in the memory of an accelerator, so that they must not be copied as
