@@ -3,7 +3,7 @@
 #
 #   OVERLAP_BUILD             folder for the builds (default: _build/test)
 #   OVERLAP_TEST_LEVELS       which levels (default: "unit sanitizers install helper mpi ring programs vm openmpi5")
-#   OVERLAP_TEST_OPENMPI5=1   also build and smoke-test with Open MPI 5.0 in a Debian 13 folder (needs root and debootstrap)
+#   OVERLAP_TEST_OPENMPI5=1   also build and test with Open MPI 5.0 in a Debian 13 folder (needs root and debootstrap)
 #
 # helper, mpi, ring, programs, vm and openmpi5 are scripts test/LEVEL/run.sh; they get OVERLAP_BUILD (the build) and OVERLAP_PREFIX (its private
 # installation) and print a line "PASS name", "FAIL name" or "SKIP name: reason" for each test case.
@@ -203,9 +203,9 @@ fi
 ! wanted vm || run_script vm 1700
 if wanted openmpi5; then
     if [ "${OVERLAP_TEST_OPENMPI5:-0}" = 1 ]; then
-        run_script openmpi5 1500
+        run_script openmpi5 2700
     else
-        result "SKIP openmpi5: set OVERLAP_TEST_OPENMPI5=1 to build and smoke-test with Open MPI 5.0 (Debian 13 folder, root)"
+        result "SKIP openmpi5: set OVERLAP_TEST_OPENMPI5=1 to build and test with Open MPI 5.0 (Debian 13 folder, root)"
     fi
 fi
 finish

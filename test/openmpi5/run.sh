@@ -1,9 +1,10 @@
 #!/bin/sh
-# The tree with Open MPI 5.0: build, make check and a two-rank smoke test inside a Debian 13 folder.
+# The tree with Open MPI 5.0 inside a Debian 13 folder: build, make check, two-rank smoke tests of pml/speculative and btl/ring; for osc/newrma,
+# libmpix_overlap and coll/mq the programs of test/mpi.
 #
 #   OVERLAP_BUILD      a build folder; the Debian folder goes beside it, unless
 #   OVERLAP_TRIXIE     names one (made when it is not there; kept)
-# Needs root and debootstrap; about 3 minutes the first time.
+# Needs root and debootstrap, which takes 3 to 5 minutes the first time.
 # SPDX-License-Identifier: BSD-3-Clause
 set -u
 source_folder=$(cd "$(dirname "$0")/../.." && pwd)
@@ -105,12 +106,19 @@ int main(int argc, char **argv)
 EOF
 
 prefix=$tree/prefix
-# The environment variable would do as well, were it not that Debian 13's mpirun sets it for the ranks itself: --mca wins.
+# mpirun with what all runs need. The environment variable would do as well for the path of the components, were it not that Debian 13's mpirun
+# sets it for the ranks itself: --mca wins.
+mkdir -p "$debian$tree/bin"
+cat >"$debian$tree/bin/mpirun" <<EOF
+#!/bin/sh
+exec /usr/bin/mpirun --allow-run-as-root --oversubscribe --bind-to none \\
+    --mca mca_base_component_path $prefix/lib/openmpi:SYSTEM_DEFAULT:USER_DEFAULT "\$@"
+EOF
+chmod +x "$debian$tree/bin/mpirun"
 smoke() { # PML MCA ARGUMENTS...
     pml=$1
     shift
-    inside timeout -k 5 60 mpirun --allow-run-as-root --oversubscribe -n 2 \
-        --mca mca_base_component_path "$prefix/lib/openmpi:SYSTEM_DEFAULT:USER_DEFAULT" --mca pml "$pml" "$@" $tree/hello
+    inside timeout -k 5 60 $tree/bin/mpirun -n 2 --mca pml "$pml" "$@" $tree/hello
 }
 info() {
     inside sh -c ". $prefix/env.sh && ompi_info --param pml speculative --level 9" >"$debian$tree/info" 2>&1
@@ -125,16 +133,49 @@ site_default() {
         asked=
         [ $pml = speculative ] || asked="--mca pml ob1"
         # shellcheck disable=SC2086
-        inside timeout -k 5 60 env OMPI_MCA_mca_base_param_files=$tree/params.conf mpirun --allow-run-as-root --oversubscribe -n 2 \
-            --mca mca_base_component_path "$prefix/lib/openmpi:SYSTEM_DEFAULT:USER_DEFAULT" --mca btl self,sm --mca pml_base_verbose 10 $asked \
-            $tree/hello >"$debian$tree/said" 2>&1 || { cat "$debian$tree/said"; return 1; }
+        inside timeout -k 5 60 env OMPI_MCA_mca_base_param_files=$tree/params.conf $tree/bin/mpirun -n 2 --mca btl self,sm \
+            --mca pml_base_verbose 10 $asked $tree/hello >"$debian$tree/said" 2>&1 || { cat "$debian$tree/said"; return 1; }
         grep 'component .* selected' "$debian$tree/said"
         [ "$(grep -c "component $pml selected" "$debian$tree/said")" = 2 ] || return 1
     done
 }
 
+# The programs of test/mpi but for *_progress: without the interrupt thread nothing moves while the processes compute.
+programs=$tree/programs
+build_programs() {
+    rm -rf "${debian:?}$programs"
+    mkdir -p "$debian$programs/test/mpi" "$debian$programs/examples" "$debian$tree/build/test-mpi" &&
+        cp -rp "$source_folder/test/support" "$debian$programs/test/" && cp -rp "$source_folder/examples/mpix" "$debian$programs/examples/" &&
+        (cd "$source_folder/test/mpi" && cp -rp build.sh mpix.sh mpix ./*.hpp mpi_test.cpp rma_*.cpp coll_*.cpp "$debian$programs/test/mpi/") &&
+        rm -f "$debian$programs"/test/mpi/*_progress.cpp &&
+        inside sh -c ". $prefix/env.sh && here=$programs/test/mpi build=$tree/build/test-mpi prefix=$prefix failed=0 &&
+            fail() { echo \"FAIL \$*\"; failed=1; } && . $programs/test/mpi/build.sh"
+}
+# each_program NUMBERS OF RANKS, BTLS, PROGRAMS, MCA ARGUMENTS...
+each_program() {
+    numbers=$1 lists=$2 names=$3
+    shift 3
+    for program in $names; do
+        for ranks in $numbers; do
+            for btl in $lists; do
+                try "$program $btl np $ranks" inside OVERLAP_TEST_SECONDS=1 OMPI_MCA_pml=speculative OMPI_MCA_mpi_yield_when_idle=1 \
+                    OMPI_MCA_btl_tcp_if_include=lo timeout -k 5 120 $tree/bin/mpirun -n "$ranks" --mca btl "$btl" "$@" $tree/build/test-mpi/"$program"
+            done
+        done
+    done
+}
+names_of() { (cd "$debian$programs/test/mpi" && ls "$1"_*.cpp | sed 's/\.cpp$//'); }
+mpix() {
+    inside PATH=$tree/bin:/usr/bin:/bin OMPI_MCA_pml=speculative OVERLAP_BUILD=$tree/build OVERLAP_PREFIX=$prefix sh $programs/test/mpi/mpix.sh
+}
+nothing_left() {
+    left=$(find "$debian/dev/shm" -mindepth 1)
+    echo "$left"
+    [ -z "$left" ]
+}
+
 try "autogen.sh" inside sh -c "cd $tree/source && ./autogen.sh" &&
-    try "configure" inside sh -c "cd $tree/build && $tree/source/configure --prefix=$prefix" &&
+    try "configure" inside sh -c "cd $tree/build && $tree/source/configure --prefix=$prefix --enable-werror" &&
     try "make" inside sh -c "cd $tree/build && make -j2" &&
     try "make check" inside sh -c "cd $tree/build && make -j2 -k check || { find . -name test-suite.log | xargs cat; exit 1; }"
 if [ $failed = 0 ] || [ -f "$debian$tree/build/ompi/mca/pml/speculative/mca_pml_speculative.la" ]; then
@@ -145,5 +186,17 @@ if [ $failed = 0 ] || [ -f "$debian$tree/build/ompi/mca/pml/speculative/mca_pml_
         try "two ranks over tcp" smoke speculative --mca btl self,tcp --mca btl_tcp_if_include lo &&
         try "two ranks over ring, software device" smoke speculative --mca btl self,ring --mca btl_ring_fabric soft &&
         try "two ranks over ring below ob1" smoke ob1 --mca btl self,ring --mca btl_ring_fabric soft
+    if try "programs of test/mpi compile" build_programs; then
+        # osc/newrma is not asked for: it takes the windows by its priority. rma_errors and the non-blocking ones fail on others.
+        each_program "2 3" "sm,self tcp,self" "$(names_of rma | grep -v passive)"
+        each_program "2 3" "sm,self" rma_passive  # over tcp a target has to take part
+        mpix_log=$debian/tmp/overlap-mpix.log
+        mpix >"$mpix_log" 2>&1 || failed=1
+        sed -n 's/^\(PASS\|FAIL\|SKIP\) mpi: /\1 openmpi5: /p' "$mpix_log"
+        ! grep -q '^FAIL' "$mpix_log" || cat "$mpix_log" >&2
+        each_program "2 3" "sm,self tcp,self" "$(names_of coll | grep -v spawn)" --mca coll_mq_priority 100
+        each_program 2 "sm,tcp,self" coll_spawn --mca coll_mq_priority 100
+        try "nothing is left in /dev/shm" nothing_left
+    fi
 fi
 exit $failed
