@@ -93,6 +93,27 @@ here=$(cd "$(dirname "$0")" && pwd)
     wait $pid
     judge "the device process is killed" $? error "software device process ended"
 
+    if [ -f "$prefix/lib/openmpi/mca_coll_mq.so" ]; then
+        # Over shared memory: nobody but coll/mq uses the device.
+        job 3 --mca pml speculative --mca btl vader,self --mca coll_mq_priority 100 -x OVERLAP_TEST_BARRIER_SECONDS=30 "$build/coll_device" &
+        pid=$!
+        wait_for connected
+        sleep 1
+        "$device" --domain "$domain" --quit >/dev/null
+        wait $pid
+        judge "the device process ends in a barrier" $? error "coll/mq: the device cannot carry out the barriers" "software device process ended"
+
+        # The launcher may be the first to notice.
+        job 3 --mca pml speculative --mca btl vader,self --mca coll_mq_priority 100 -x OVERLAP_TEST_BARRIER_SECONDS=30 \
+            sh -c 'echo $$ >"$1/barrier.pid$OMPI_COMM_WORLD_RANK"; exec "$1/coll_device"' sh "$build" &
+        pid=$!
+        wait_for connected
+        sleep 1
+        kill -KILL "$(cat "$build/barrier.pid1")"
+        wait $pid
+        judge "a rank is killed in a barrier" $? error
+    fi
+
     OVERLAP_TEST_SECONDS=4 job 2 $ring "$build/random" &
     pid=$!
     wait_for connected

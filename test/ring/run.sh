@@ -95,8 +95,10 @@ else
 fi
 if [ -f "$prefix/lib/openmpi/mca_coll_mq.so" ]; then
     matrix <<'END'
-coll/mq               | 2  | speculative     | coll_barriers coll_comms coll_data coll_threads pt2pt                                      | --mca coll_mq_priority 100
-coll/mq               | 5  | speculative     | coll_barriers coll_comms coll_data                                                       | --mca coll_mq_priority 100
+coll/mq               | 2  | speculative     | coll_barriers coll_comms coll_data coll_threads coll_device pt2pt                | --mca coll_mq_priority 100
+coll/mq               | 5 8 | speculative    | coll_barriers coll_comms coll_data coll_device                                   | --mca coll_mq_priority 100
+coll/mq, little room  | 4  | speculative     | coll_barriers coll_comms                                                         | --mca coll_mq_priority 100 --mca coll_mq_window 4 --mca coll_mq_radix 3
+coll/mq, no device    | 2  | speculative     | coll_barriers coll_comms coll_threads                                            | --mca coll_mq_priority 100 --mca coll_mq_device off
 coll/mq, progress     | 3  | speculative     | coll_barriers coll_comms                                                         | --mca coll_mq_priority 100 --mca common_overlap_progress on
 END
 else

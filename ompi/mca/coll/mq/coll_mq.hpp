@@ -28,6 +28,7 @@ struct Counters {
   std::uint64_t thread_ended = 0;
   std::uint64_t left = 0;
   std::uint64_t fallbacks = 0;
+  std::uint64_t device_barriers = 0;
 };
 extern Counters counters;
 

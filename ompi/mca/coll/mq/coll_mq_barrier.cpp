@@ -4,6 +4,7 @@
 #include "ompi/mca/common/overlap/waiting.hpp"
 
 #include "coll_mq_communicator.hpp"
+#include "coll_mq_device_barriers.hpp"
 #include "coll_mq_module.hpp"
 #include "protocol/barrier_plan.hpp"
 
@@ -23,6 +24,21 @@ PlanId plan_of(Communicator& communicator) {
   return communicator.plan({.kind = PlanKind::barrier}, [&] { return make_plan(communicator); });
 }
 
+/// How the communicator's barriers are carried out; made with the first of them.
+/// @returns  the interpreter's plan; nothing: the device has it
+std::optional<PlanId> prepare(Communicator& communicator) {
+  if (device == nullptr) return plan_of(communicator);
+  static_cast<void>(communicator.make_device_barriers());
+  return {};
+}
+
+void start(Communicator& communicator, std::optional<PlanId> plan, Execution& execution) {
+  if (plan)
+    communicator.stream().start(*plan, execution);
+  else
+    communicator.make_device_barriers().start(execution);
+}
+
 /// @thread  progress lock NOT held
 void wait_for(const Execution& execution) {
   poll_until(process->driver, process->completions, [&execution] { return execution.is_over(); });
@@ -34,10 +50,10 @@ int barrier(ompi_communicator_t*, mca_coll_base_module_t* module) noexcept {
     Execution execution;
     {
       const Entry entry;
-      const PlanId plan = plan_of(communicator);
+      const std::optional<PlanId> plan = prepare(communicator);
       ++counters.barriers;
       execution.start();
-      communicator.stream().start(plan, execution);
+      start(communicator, plan, execution);
     }
     wait_for(execution);
     return OMPI_SUCCESS;
@@ -49,13 +65,13 @@ int ibarrier(ompi_communicator_t*, ompi_request_t** handle,
   return guarded([&]() -> int {
     Communicator& communicator = communicator_of(module);
     const LeavingEntry entry(process->interrupts);
-    const PlanId plan = plan_of(communicator);
+    const std::optional<PlanId> plan = prepare(communicator);
     Request& request = Request::make(communicator, false);
     request.execution.buffers.clear();
     ++counters.nonblocking;
     request.activate();
     *handle = &request.ompi();
-    communicator.stream().start(plan, request.execution);
+    start(communicator, plan, request.execution);
     return OMPI_SUCCESS;
   });
 }

@@ -6,6 +6,9 @@
 
 #include "ompi/mca/common/overlap/process.hpp"
 
+#include "coll_mq_device_barriers.hpp"
+#include "protocol/barrier_plan.hpp"
+
 namespace overlap::coll_mq {
 
 Communicators communicators;
@@ -40,10 +43,13 @@ Communicator::Communicator(ompi_communicator_t& comm) : comm_(comm) {
   streams_.push_back(std::make_unique<Stream>(*this, 0, std::bit_floor(tunables.window)));
   streams_made_ = 1;
   communicators.add(*this);
+  if (device != nullptr) device->add(*this);
   ++counters.communicators;
 }
 
 Communicator::~Communicator() {
+  device_barriers_.reset();
+  if (device != nullptr) device->remove(*this);
   for (const auto& each : streams_) communicators.forget(*each);
   if (waited_for_ != 0 && process != nullptr) demand_.drop(process->interrupts);
   communicators.remove(*this);
@@ -112,6 +118,19 @@ PlanId Communicator::add_plan(PlanKey key, Plan plan) {
   key.in_place = !key.in_place;
   if (!plans_.contains(key)) ++plans_agreed_;
   return made;
+}
+
+DeviceBarriers& Communicator::make_device_barriers() {
+  if (device_barriers_ == nullptr) {
+    try {
+      device_barriers_ = std::make_unique<DeviceBarriers>(
+          *device, *this,
+          coll_mq::barrier_plan(self(), size(), {.radix = static_cast<Rank>(tunables.radix)}));
+    } catch (const fabric::Error& error) {
+      abort_device(*this, error.what());
+    }
+  }
+  return *device_barriers_;
 }
 
 void Communicator::add_demand() noexcept {

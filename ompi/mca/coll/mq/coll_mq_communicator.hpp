@@ -18,6 +18,8 @@
 
 namespace overlap::coll_mq {
 
+class DeviceBarriers;
+
 /// BTL tag, out of the range 0x40..0x5f of PMLs; pml/speculative and osc/newrma use three others.
 inline constexpr mca_btl_base_tag_t message_tag = 0x53;
 
@@ -78,6 +80,11 @@ class Communicator {
     return add_plan(key, make());
   }
 
+  /// Its barriers on the device; nullptr: there are none, or none yet.
+  [[nodiscard]] DeviceBarriers* device_barriers() noexcept { return device_barriers_.get(); }
+  /// The same, made on first use. @thread  MPI thread; there is a device
+  [[nodiscard]] DeviceBarriers& make_device_barriers();
+
   /// A collective under way has no caller that waits: messages wake this process.
   void add_demand() noexcept;
   void drop_demand() noexcept;
@@ -111,6 +118,7 @@ class Communicator {
   std::map<PlanKey, PlanId> plans_;
   std::size_t plans_agreed_ = 0;  ///< those that differ in more than in_place
   std::size_t waited_for_ = 0;    ///< collectives whose callers do something else
+  std::unique_ptr<DeviceBarriers> device_barriers_;
   Demand demand_;
 };
 

@@ -5,6 +5,7 @@
 #include "opal/mca/common/overlap/version_check.hpp"
 
 #include "coll_mq_communicator.hpp"
+#include "coll_mq_device.hpp"
 #include "coll_mq_module.hpp"
 
 extern "C" {
@@ -47,6 +48,8 @@ std::span<const CounterRow> counter_rows() {
       {"fallbacks",
        "Collectives with data that went to Open MPI's component: too large, another operation.",
        counter, &counters.fallbacks},
+      {"device_barriers", "Barriers that a management queue of the device carried out.", counter,
+       &counters.device_barriers},
   };
   return table;
 }
@@ -66,6 +69,7 @@ int component_open() noexcept {
     if (!check_running_openmpi("coll/mq", sizes)) return OPAL_ERR_NOT_AVAILABLE;
     if (const int rc = check_tunables(component(), rows()); rc != OPAL_SUCCESS) return rc;
     if (tunables.priority > 0) add_receiver(register_receiver);
+    if (tunables.priority > 0) open_device();
     publish_settings();
     return OPAL_SUCCESS;
   });
@@ -74,6 +78,7 @@ int component_open() noexcept {
 int component_close() noexcept {
   remove_receiver(register_receiver);
   drop_kept_requests();
+  device.reset();
   return OMPI_SUCCESS;
 }
 

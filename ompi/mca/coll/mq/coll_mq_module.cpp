@@ -7,6 +7,7 @@
 #include "ompi/mca/common/overlap/entry.hpp"
 
 #include "coll_mq_communicator.hpp"
+#include "coll_mq_device.hpp"
 
 namespace overlap::coll_mq {
 namespace {
@@ -72,14 +73,16 @@ struct Settings {
   std::uint32_t two_level = tunables.two_level ? 1 : 0;
   std::uint64_t payload_max = tunables.payload_max;
   std::uint64_t segment = tunables.segment;
+  std::uint64_t device = coll_mq::device != nullptr ? 1 : 0;
 
   [[nodiscard]] bool operator==(const Settings&) const noexcept = default;
 };
+static_assert(std::has_unique_object_representations_v<Settings>, "compared as bytes");
 
 [[nodiscard]] bool has_own_settings(opal_process_name_t other) {
   const std::vector<std::byte> theirs = lookup_published(component(), other);
   const Settings mine;
-  return theirs.size() == sizeof mine && std::memcmp(theirs.data(), &mine, sizeof mine) == 0;
+  return theirs.size() >= sizeof mine && std::memcmp(theirs.data(), &mine, sizeof mine) == 0;
 }
 
 /// Have the processes of other jobs in this group been told the same?
@@ -98,7 +101,17 @@ struct Settings {
 
 void publish_settings() noexcept {
   const Settings mine;
-  static_cast<void>(publish(component(), std::as_bytes(std::span(&mine, 1))));
+  std::vector<std::byte> bytes(sizeof mine);
+  std::memcpy(bytes.data(), &mine, sizeof mine);
+  const std::vector<std::byte> address = device_address();
+  bytes.insert(bytes.end(), address.begin(), address.end());
+  static_cast<void>(publish(component(), bytes));
+}
+
+std::optional<fabric::Address> address_of(opal_process_name_t name) {
+  const std::vector<std::byte> published = lookup_published(component(), name);
+  if (published.size() < sizeof(Settings)) return std::nullopt;
+  return address_in(std::span(published).subspan(sizeof(Settings)));
 }
 
 mca_coll_base_module_t* make_module(ompi_communicator_t& comm) {

@@ -4,6 +4,10 @@
 
 #include "coll_mq.hpp"
 
+#include <optional>
+
+#include "opal/fabric/fabric.hpp"
+
 namespace overlap::coll_mq {
 
 class Communicator;
@@ -42,6 +46,8 @@ struct Module {
 /// Show other jobs what this process has been told to do (MPI_Comm_spawn, MPI_Comm_connect).
 /// @thread  before the processes of the job meet in MPI_Init
 void publish_settings() noexcept;
+/// Of a process's device. @returns  nothing: it has none
+[[nodiscard]] std::optional<fabric::Address> address_of(opal_process_name_t name);
 
 /// @returns  nullptr: this communicator is left to others. @thread  MPI thread
 [[nodiscard]] mca_coll_base_module_t* make_module(ompi_communicator_t& comm);
