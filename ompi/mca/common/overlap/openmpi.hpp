@@ -94,6 +94,14 @@ namespace overlap {
   return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT;
 }
 
+/// For unit tests, which call no MPI_Init: let MPI's own checks believe that it was called.
+inline void pretend_initialized(bool initialized) noexcept {
+  ompi_mpi_state = initialized ? OMPI_MPI_STATE_INIT_COMPLETED : OMPI_MPI_STATE_NOT_INITIALIZED;
+#if OMPI_MAJOR_VERSION == 5
+  ompi_instance_count = initialized ? 1 : 0;
+#endif
+}
+
 /// Register a handler for one BTL tag (0x40..0x5f are a PML's) with every BTL; after bml_add_procs.
 ///
 /// @returns  OMPI_SUCCESS or an error code of Open MPI
