@@ -64,6 +64,57 @@ TEST_CASE("Several freed with barriers outstanding, waited for in another order"
   }
 }
 
+TEST_CASE("A root frees the communicator before its broadcasts are received, and makes another") {
+  // Rank 1 answers the root for the first communicator, when the root has the second one with the
+  // same number, of which rank 2 is the member that rank 1 was of the first.
+  if (size() < 3 || rank() > 2) return;
+  const auto pair = [](int other) {
+    MPI_Group world, both;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    const int members[] = {0, other};
+    MPI_Group_incl(world, 2, members, &both);
+    MPI_Comm comm;
+    MPI_Comm_create_group(MPI_COMM_WORLD, both, other, &comm);
+    MPI_Group_free(&both);
+    MPI_Group_free(&world);
+    return comm;
+  };
+  const auto let_go = [](int to) { MPI_Send(nullptr, 0, MPI_INT, to, 9, MPI_COMM_WORLD); };
+  const auto wait_for = [](int from) {
+    MPI_Recv(nullptr, 0, MPI_INT, from, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  };
+  if (rank() < 2) {
+    MPI_Comm first = pair(1);
+    if (rank() == 1) wait_for(0);
+    for (int i = 0; i < 60; ++i) {  // less than the window, but enough to be asked
+      int value = rank() == 0 ? i : -1;
+      MPI_Request request;
+      MPI_Ibcast(&value, 1, MPI_INT, 0, first, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      REQUIRE(value == i);
+    }
+    MPI_Comm_free(&first);
+    if (rank() == 1) let_go(0);
+  }
+  if (rank() == 1) return;
+  MPI_Comm second = pair(2);
+  if (rank() == 0) {
+    let_go(1);
+    wait_for(1);
+    let_go(2);
+  } else {
+    wait_for(0);
+  }
+  for (int i = 0; i < 100; ++i) {
+    int mine = rank() + i, sum = 0;
+    MPI_Request request;
+    MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, second, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    REQUIRE(sum == 2 + 2 * i);
+  }
+  MPI_Comm_free(&second);
+}
+
 TEST_CASE("Random parts of the job, each with barriers of its own") {
   Board board;
   std::mt19937 same(11);

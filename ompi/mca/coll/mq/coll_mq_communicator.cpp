@@ -145,8 +145,6 @@ void Communicator::drop_demand() noexcept {
 }
 
 void Communicator::receive(const MessageHead& head, std::span<const std::byte> payload) {
-  if (head.source < 0 || head.source >= size_ || head.source == self())
-    abort_bad_message(*this, head);
   switch (senders_.judge(head.source, head.sender())) {
     case Senders::Verdict::same: break;
     case Senders::Verdict::other: ++counters.messages_stale; return;
@@ -155,6 +153,8 @@ void Communicator::receive(const MessageHead& head, std::span<const std::byte> p
         ++counters.messages_stale;
         return;
       }
+      if (head.source < 0 || head.source >= size_ || head.source == self())
+        abort_bad_message(*this, head);
       senders_.add(head.source, head.sender());
   }
   if (Stream* const stream = find_stream(head.stream)) [[likely]] {

@@ -56,6 +56,11 @@ class Communicator {
   /// nobody knows; the same at all ranks. @thread  MPI thread
   [[nodiscard]] std::vector<Rank> nodes() const;
 
+  /// What a peer that has sent messages called this communicator in them.
+  [[nodiscard]] std::uint32_t birth_at(Rank peer) const noexcept {
+    return senders_.birth_of(peer).count;
+  }
+
   /// The start of a message.
   [[nodiscard]] const MessageHead& head() const noexcept { return head_; }
   /// What wakes a process that sleeps, for a message of this communicator (P4.10).

@@ -70,6 +70,12 @@ void Communicators::remove(Communicator& communicator) noexcept {
 
 void Communicators::receive(const MessageHead& head, std::span<const std::byte> payload) {
   const auto found = all_.find(head.context);
+  // An answer is never early: who has asked may be gone, and its number used again.
+  if (head.is_answer() && (found == all_.end() || !head.answers(found->second->head().birth)))
+      [[unlikely]] {
+    ++counters.messages_stale;
+    return;
+  }
   if (found != all_.end()) [[likely]] {
     found->second->receive(head, payload);
     return;

@@ -111,6 +111,7 @@ void Stream::send(const Action& action) {
   head.stream = number_;
   head.set(action.message);
   if (action.cookie == 0) {
+    if (head.is_answer()) head.set_answered(communicator_.birth_at(action.peer));
     send_parts(*endpoint, head, nullptr, {});
     return;
   }

@@ -24,10 +24,16 @@ struct MessageHead {
   MessageKind kind{};
   std::uint8_t unused = 0;
   std::uint32_t bytes = 0;   ///< of the payload, all parts of it
-  std::uint32_t offset = 0;  ///< of the part that follows
+  std::uint32_t offset = 0;  ///< of the part that follows; tell: the asker's birth
   std::uint32_t era = 0;     ///< of the sender's PML: collectives agree on communicators
 
   [[nodiscard]] Birth sender() const noexcept { return {process, birth}; }
+  /// Control messages have no payload, so no offset: an answer shows the birth of the asker.
+  void set_answered(std::uint32_t asker_birth) noexcept { offset = asker_birth; }
+  [[nodiscard]] bool is_answer() const noexcept { return kind == MessageKind::tell; }
+  [[nodiscard]] bool answers(std::uint32_t own_birth) const noexcept {
+    return is_answer() && offset == own_birth;
+  }
   [[nodiscard]] Message message() const noexcept {
     return {kind, step, Sequence{sequence}, Sequence{oldest}};
   }

@@ -27,9 +27,10 @@ struct Birth {
 /// The senders of a communicator, each with the birth that its first message has shown.
 ///
 /// A communicator lives until its collectives have ended, each of which waits for all messages that
-/// it is sent. So no message with data comes late, and whoever has asked for an answer, which may
-/// come late, has sent or has been sent data. The first message of a sender is therefore one of
-/// this communicator, unless Buried knows better; those behind it must show the same birth.
+/// it is sent. So no message with data comes late. Who asks, perhaps late, has sent data, or does
+/// next. An answer, which may come late, too, from one who has sent nothing before, names the birth
+/// of who has asked, and is for that communicator only. The first message of a sender is therefore
+/// one of this communicator, unless Buried knows better; those behind it must show the same birth.
 class Senders {
  public:
   enum class Verdict : std::uint8_t {
@@ -41,6 +42,10 @@ class Senders {
     const auto at = std::ranges::lower_bound(all_, source, {}, &Sender::source);
     if (at == all_.end() || at->source != source) return Verdict::unknown;
     return at->birth == birth ? Verdict::same : Verdict::other;
+  }
+  /// @param source  one that has sent a message
+  [[nodiscard]] Birth birth_of(std::int32_t source) const noexcept {
+    return std::ranges::lower_bound(all_, source, {}, &Sender::source)->birth;
   }
   /// Its first message is one of this communicator. Throws std::bad_alloc.
   void add(std::int32_t source, const Birth& birth) {

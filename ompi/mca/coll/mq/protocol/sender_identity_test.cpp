@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender_identity.hpp"
 
+#include "message_head.hpp"
+
 #include "test/support/catch.hpp"
 
 namespace overlap::coll_mq {
@@ -21,6 +23,23 @@ TEST_CASE("senders: the first message shows the birth, others must agree") {
   CHECK(senders.judge(1, {101, 2}) == same);
   CHECK(senders.judge(2, {100, 7}) == unknown);
   CHECK(senders.all().size() == 2);
+}
+
+TEST_CASE("answers: for the communicator that has asked, whatever its number") {
+  Senders senders;
+  senders.add(3, {100, 7});
+  senders.add(1, {101, 2});
+  CHECK(senders.birth_of(3) == Birth{100, 7});
+  CHECK(senders.birth_of(1) == Birth{101, 2});
+  MessageHead head;
+  head.set({MessageKind::ask, 0, Sequence{5}, Sequence{4}});
+  CHECK_FALSE(head.is_answer());
+  CHECK_FALSE(head.answers(0));
+  head.set({MessageKind::tell, 0, Sequence{5}, Sequence{4}});
+  head.set_answered(senders.birth_of(3).count);
+  CHECK(head.is_answer());
+  CHECK(head.answers(7));
+  CHECK_FALSE(head.answers(8));  // of the next communicator
 }
 
 TEST_CASE("buried: what comes late for a number that is used again") {
