@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll.hpp"
 
+#include <array>
+#include <cmath>
 #include <complex>
+#include <cstring>
 
 using namespace overlap::test;
 
@@ -264,6 +267,26 @@ TEST_CASE("Reductions of all sizes") {
   std::vector<int> counts;
   for (const std::size_t n : sizes) counts.push_back(static_cast<int>(n / sizeof(double)));
   CHECK(reduce_all<double>(comm, MPI_DOUBLE, sums, counts) == 0);
+}
+
+TEST_CASE("All ranks get the same bits where the order of operands matters") {
+  // max(a, b) and max(b, a) differ in what is not a number and in the sign of zero.
+  const Comm comm;
+  for (int odd = 0; odd < size(); ++odd) {
+    const double mine[] = {rank() == odd ? std::nan("") : rank(), rank() == odd ? -0.0 : 0.0};
+    for (const MPI_Op op : {MPI_MAX, MPI_MIN}) {
+      for (const bool in_place : {false, true}) {
+        std::array<double, 2> result{mine[0], mine[1]};
+        MPI_Request request;
+        MPI_Iallreduce(in_place ? MPI_IN_PLACE : mine, result.data(), 2, MPI_DOUBLE, op, comm,
+                       &request);
+        wait(request);
+        std::array<double, 2> first = result;
+        MPI_Bcast(first.data(), 2, MPI_DOUBLE, 0, comm);
+        REQUIRE(std::memcmp(first.data(), result.data(), sizeof first) == 0);
+      }
+    }
+  }
 }
 
 namespace {

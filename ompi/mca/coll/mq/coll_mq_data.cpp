@@ -59,7 +59,7 @@ int ibcast(void* buffer, int count, ompi_datatype_t* type, int root, ompi_commun
   });
 }
 
-/// Has it elements that processors combine in any order, in one plan for all ranks?
+/// Has it elements that processors combine, in one plan for all ranks?
 bool is_ours(const ompi_op_t* op, const TypedBuffer& elements) noexcept {
   return ompi_op_is_intrinsic(const_cast<ompi_op_t*>(op)) &&
          ompi_op_is_commute(const_cast<ompi_op_t*>(op)) &&
@@ -79,8 +79,9 @@ int iallreduce(const void* input, void* output, int count, ompi_datatype_t* type
   return guarded([&]() -> int {
     const LeavingEntry entry(process->interrupts);
     const PlanId plan = communicator.plan(key, [&] {
+      // max(a, b) is not max(b, a) where one is not a number, and all ranks get the same result.
       return allreduce_plan(communicator.self(), communicator.size(),
-                            {.order = Order::any, .in_place = in_place});
+                            {.order = Order::by_rank, .in_place = in_place});
     });
     return start(communicator, plan, handle, [&](Buffers& buffers, std::uint32_t scratch_blocks) {
       buffers.set_operation(*op, elements, scratch_blocks);
