@@ -115,6 +115,33 @@ TEST_CASE("A root frees the communicator before its broadcasts are received, and
   MPI_Comm_free(&second);
 }
 
+TEST_CASE("A barrier at one rank, a broadcast at the other: the barrier reports it") {
+  if (!mq_is_chosen() || size() < 2 || rank() > 1) return;
+  MPI_Comm pair;
+  MPI_Group world, both;
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  const int members[] = {0, 1};
+  MPI_Group_incl(world, 2, members, &both);
+  MPI_Comm_create_group(MPI_COMM_WORLD, both, 7, &pair);
+  MPI_Comm_set_errhandler(pair, MPI_ERRORS_RETURN);
+  const auto meet = [] {
+    MPI_Sendrecv(nullptr, 0, MPI_INT, 1 - rank(), 8, nullptr, 0, MPI_INT, 1 - rank(), 8,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  };
+  if (rank() == 1) {
+    std::vector<char> two_segments(16384);
+    MPI_Request request;
+    MPI_Ibcast(two_segments.data(), 16384, MPI_CHAR, 1, pair, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  for (int i = 0; i < 10; ++i) meet();
+  if (rank() == 0) CHECK(MPI_Barrier(pair) != MPI_SUCCESS);
+  meet();
+  MPI_Group_free(&both);
+  MPI_Group_free(&world);
+  MPI_Comm_free(&pair);
+}
+
 TEST_CASE("Random parts of the job, each with barriers of its own") {
   Board board;
   std::mt19937 same(11);

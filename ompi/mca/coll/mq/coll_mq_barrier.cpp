@@ -56,7 +56,7 @@ int barrier(ompi_communicator_t*, mca_coll_base_module_t* module) noexcept {
       start(communicator, plan, execution);
     }
     wait_for(execution);
-    return OMPI_SUCCESS;
+    return execution.error();
   });
 }
 

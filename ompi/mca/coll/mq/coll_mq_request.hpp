@@ -38,6 +38,9 @@ class Execution {
   /// @thread  any
   [[nodiscard]] bool is_over() const noexcept { return over_.load(std::memory_order_acquire); }
 
+  /// Of one that is over. @thread  any
+  [[nodiscard]] int error() const noexcept { return error_; }
+
   [[nodiscard]] Cookie cookie() noexcept { return reinterpret_cast<Cookie>(this); }
   [[nodiscard]] static Execution& of(Cookie cookie) noexcept {
     return *reinterpret_cast<Execution*>(cookie);
