@@ -95,7 +95,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 
     if [ -f "$prefix/lib/openmpi/mca_coll_mq.so" ]; then
         # Over shared memory: nobody but coll/mq uses the device.
-        job 3 --mca pml speculative --mca btl vader,self --mca coll_mq_priority 100 -x OVERLAP_TEST_BARRIER_SECONDS=30 "$build/coll_device" &
+        job 3 --mca pml speculative --mca btl vader,self --mca coll_mq_priority 100 -x OVERLAP_TEST_BARRIER_SECONDS=30 "$build/coll_device" "Barriers until*" &
         pid=$!
         wait_for connected
         sleep 1
@@ -105,7 +105,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 
         # The launcher may be the first to notice.
         job 3 --mca pml speculative --mca btl vader,self --mca coll_mq_priority 100 -x OVERLAP_TEST_BARRIER_SECONDS=30 \
-            sh -c 'echo $$ >"$1/barrier.pid$OMPI_COMM_WORLD_RANK"; exec "$1/coll_device"' sh "$build" &
+            sh -c 'echo $$ >"$1/barrier.pid$OMPI_COMM_WORLD_RANK"; exec "$1/coll_device" "Barriers until*"' sh "$build" &
         pid=$!
         wait_for connected
         sleep 1
