@@ -37,6 +37,13 @@ bool TypedBuffer::is_contiguous() const noexcept {
              &type->super, static_cast<std::int32_t>(std::min(count, most))) != 0;
 }
 
+void Buffers::trim() noexcept {
+  constexpr std::size_t kept_bytes = 4096;
+  for (std::vector<std::byte>* each : {&scratch_, &packed_input_, &packed_output_}) {
+    if (each->capacity() > kept_bytes) std::vector<std::byte>().swap(*each);
+  }
+}
+
 void Buffers::clear() noexcept {
   input_ = output_ = {};
   block_bytes_ = scratch_stride_ = 0;

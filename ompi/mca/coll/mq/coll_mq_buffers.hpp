@@ -32,6 +32,8 @@ struct TypedBuffer {
 /// @thread  progress lock held, but for finish()
 class Buffers {
  public:
+  /// Give memory back that few collectives need: a program may have thousands outstanding.
+  void trim() noexcept;
   /// Nothing is sent or received: a barrier.
   void clear() noexcept;
   void set_block(std::uint64_t block_bytes, std::uint32_t scratch_blocks);

@@ -20,6 +20,7 @@ Request& request_of(ompi_request_t* ompi) noexcept { return *reinterpret_cast<Re
 void give_back(Request& request) noexcept {
   ompi_communicator_t* comm = nullptr;
   OMPI_REQUEST_FINI(&request.ompi());
+  request.execution.buffers.trim();
   {
     const Entry entry;
     if (request.stream != nullptr) {  // persistent: it has held the communicator all the time

@@ -98,7 +98,7 @@ void Channel::offer_key() {
 }
 
 void Channel::push(std::unique_ptr<Item> item) {
-  items_.push_back(std::move(item));
+  items_.push(std::move(item));
   if (items_.size() == 1) go_on();
 }
 
@@ -138,7 +138,7 @@ bool Channel::send_waiting() {
     room = sent != Sent::no_room && !endpoint_->is_full();
     if (sent == Sent::whole) {
       const std::unique_ptr<Item> done = std::move(items_.front());
-      items_.pop_front();
+      items_.pop();
       if (done->operation != nullptr) window_.operation_sent(*done->operation);
     }
   }

@@ -4,12 +4,12 @@
 
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
-#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "ompi/mca/common/overlap/endpoint.hpp"
+#include "ompi/mca/common/overlap/protocol/ring_queue.hpp"
 #include "ompi/mca/common/overlap/protocol/work_fifo.hpp"
 
 #include "protocol/message.hpp"
@@ -86,7 +86,7 @@ class Channel final : public Work {
   const Rank rank_;
   Endpoint* endpoint_ = nullptr;
   std::uint32_t sent_ = 0;  ///< messages so far
-  std::deque<std::unique_ptr<Item>> items_;
+  RingQueue<std::unique_ptr<Item>> items_;
   bool sending_ = false;
   bool key_sent_ = false;
 };

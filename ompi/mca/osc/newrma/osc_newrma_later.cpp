@@ -40,7 +40,7 @@ RmaOperation* LaterCopies::copy_piece() {
     static_cast<void>(copy_directly(call, first.memory));  // the types have been checked
   }
   copied_bytes_ = 0;
-  waiting_.pop_front();
+  waiting_.pop();
   return first.operation;
 }
 

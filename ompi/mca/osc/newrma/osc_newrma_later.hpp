@@ -4,7 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+
+#include "ompi/mca/common/overlap/protocol/ring_queue.hpp"
 
 #include "osc_newrma_operation.hpp"
 
@@ -17,9 +18,7 @@ namespace overlap::newrma {
 class LaterCopies {
  public:
   /// @param memory  where the target's buffer starts here
-  void push(RmaOperation& operation, std::byte* memory) {
-    waiting_.push_back({&operation, memory});
-  }
+  void push(RmaOperation& operation, std::byte* memory) { waiting_.push({&operation, memory}); }
   [[nodiscard]] bool empty() const noexcept { return waiting_.empty(); }
   /// Copy the next piece. @returns  an operation that is done with it, or nullptr
   [[nodiscard]] RmaOperation* copy_piece();
@@ -30,7 +29,7 @@ class LaterCopies {
     std::byte* memory;
   };
 
-  std::deque<Copy> waiting_;
+  RingQueue<Copy> waiting_;
   std::uint64_t copied_bytes_ = 0;  ///< of the first
 };
 

@@ -9,12 +9,13 @@
 #include <span>
 #include <vector>
 
+#include "ompi/mca/common/overlap/protocol/ring_queue.hpp"
+
 #include "arrivals.hpp"
 #include "counter.hpp"
 #include "message.hpp"
 #include "peer_table.hpp"
 #include "plan.hpp"
-#include "ring_queue.hpp"
 
 namespace overlap::coll_mq {
 

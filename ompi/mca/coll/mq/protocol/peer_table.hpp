@@ -8,10 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "ompi/mca/common/overlap/protocol/ring_queue.hpp"
+
 #include "counter.hpp"
 #include "message.hpp"
 #include "plan.hpp"
-#include "ring_queue.hpp"
 
 namespace overlap::coll_mq {
 

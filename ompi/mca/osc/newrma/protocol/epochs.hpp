@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
+
+#include "ompi/mca/common/overlap/protocol/ring_queue.hpp"
 
 #include "ticket_lock.hpp"
 
@@ -298,16 +299,16 @@ class Epochs {
   std::map<Rank, Epoch*> locks_;
   std::unordered_map<Rank, Peer> peers_;
   std::unordered_map<std::uint32_t, Access*> by_id_;
-  std::deque<WantedLock> wanted_locks_;
+  RingQueue<WantedLock> wanted_locks_;
   std::vector<Access*> ticketed_;              ///< with a ticket of a mapped lock, not served yet
   std::vector<std::uint32_t> fence_arrivals_;  ///< [round]
   std::uint32_t fences_ended_ = 0;
   std::uint32_t next_id_ = 0;
-  Access* last_access_ = nullptr;   ///< found by access_to(), since an epoch has opened or closed
-  std::uint64_t age_ = 0;           ///< operations so far
-  std::uint64_t calls_ = 0;         ///< that open or close
-  std::deque<Access*> to_look_at_;  ///< oldest first: epochs ask in program order
-  std::deque<NoticeMessage> to_self_;
+  Access* last_access_ = nullptr;  ///< found by access_to(), since an epoch has opened or closed
+  std::uint64_t age_ = 0;          ///< operations so far
+  std::uint64_t calls_ = 0;        ///< that open or close
+  RingQueue<Access*> to_look_at_;  ///< oldest first: epochs ask in program order
+  RingQueue<NoticeMessage> to_self_;
   bool epochs_changed_ = false;
   bool running_ = false;
 };

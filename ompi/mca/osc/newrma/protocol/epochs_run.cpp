@@ -26,7 +26,7 @@ void Epochs::look_at(Access& access) {
   // One that is done may go with its epoch, before the list is looked through.
   if (access.listed || access.state == Access::State::done) return;
   access.listed = true;
-  to_look_at_.push_back(&access);
+  to_look_at_.push(&access);
 }
 
 /// Those between start and complete.
@@ -44,11 +44,11 @@ void Epochs::run() {
   for (;;) {
     if (!to_self_.empty()) {
       const NoticeMessage notice = to_self_.front();
-      to_self_.pop_front();
+      to_self_.pop();
       handle(self_, notice);
     } else if (!to_look_at_.empty()) {
       Access& access = *to_look_at_.front();
-      to_look_at_.pop_front();
+      to_look_at_.pop();
       access.listed = false;
       advance(access);
     } else if (!update_epochs()) {
@@ -184,7 +184,7 @@ void Epochs::set_done(Access& access) {
 
 void Epochs::send(Rank to, const NoticeMessage& notice) {
   if (to == self_)
-    to_self_.push_back(notice);
+    to_self_.push(notice);
   else
     host_.send(to, notice);
 }
@@ -205,7 +205,7 @@ void Epochs::handle(Rank from, const NoticeMessage& notice) {
       epochs_changed_ = true;
       break;
     case Notice::lock:
-      wanted_locks_.push_back(
+      wanted_locks_.push(
           {take_ticket(self_), static_cast<LockType>(notice.value), from, notice.id});
       grant_wanted();
       break;
@@ -248,7 +248,7 @@ void Epochs::grant_wanted() {
   while (!wanted_locks_.empty()) {
     const WantedLock wanted = wanted_locks_.front();
     if (!try_enter(self_, wanted.ticket, wanted.type)) return;
-    wanted_locks_.pop_front();
+    wanted_locks_.pop();
     send(wanted.origin, {.notice = Notice::granted, .id = wanted.id});
   }
 }

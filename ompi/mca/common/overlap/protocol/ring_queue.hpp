@@ -1,4 +1,4 @@
-// A queue that allocates only while it grows.
+// A queue that takes no memory before its first use, and allocates only while it grows.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace overlap::coll_mq {
+namespace overlap {
 
 template <class T>
 class RingQueue {
@@ -19,7 +19,8 @@ class RingQueue {
     items_[(head_ + count_) % items_.size()] = std::move(item);
     ++count_;
   }
-  void pop() noexcept {
+  void pop() {
+    items_[head_] = T{};  // what it owns goes now
     head_ = (head_ + 1) % items_.size();
     --count_;
   }
@@ -39,4 +40,4 @@ class RingQueue {
   std::size_t count_ = 0;
 };
 
-}  // namespace overlap::coll_mq
+}  // namespace overlap
