@@ -1,4 +1,5 @@
-# Who includes what: protocol/ only the C++ standard library and itself; glue and common Open MPI through the two openmpi.hpp only,
+# Who includes what: protocol/ only the C++ standard library, itself, and ompi/mca/common/overlap/protocol, which all share; glue and common
+# Open MPI through the two openmpi.hpp only,
 # the one for its lower layer (opal/) and the one that adds the upper (ompi/); only these ask for Open MPI's version; and opal/ includes
 # nothing of ompi/. Needs SOURCE.
 # SPDX-License-Identifier: BSD-3-Clause
@@ -55,9 +56,10 @@ for file in $files; do
                 echo "$name" | grep -Eqx "$standard" || complain "$file" "$line" "protocol code may not include <$name>" ;;
             protocol'"')
                 case $name in
+                    ompi/mca/common/overlap/protocol/*) [ -f "$name" ] ;;
                     */*) [ "$(dirname "$name")" = "$folder" ] && [ -f "$name" ] ;;
                     *) [ -f "$folder/$name" ] ;;
-                esac || complain "$file" "$line" "protocol code may include its own folder only, not \"$name\"" ;;
+                esac || complain "$file" "$line" "protocol code may include its own folder and ompi/mca/common/overlap/protocol only, not \"$name\"" ;;
             *'<')
                 case $name in
                     mpi.h | mpi-ext.h | ompi/* | opal/* | orte/* | ompi_config.h | opal_config.h)
