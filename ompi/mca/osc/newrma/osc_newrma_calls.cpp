@@ -46,12 +46,13 @@ int fault_of(const OperationCall& call) noexcept {
 }
 
 /// Give BTLs time where a program issues faster than they transfer: what they have taken is memory.
-/// Not for ever: a call must return where nothing moves.
+/// Not for ever: a call must return where nothing moves: its target may be away.
 void make_room(const Window& window) {
-  constexpr int turns_max = 10000;
+  constexpr int turns_max = 1000;
   bool crowded = true;
   for (int turn = 0; turn < turns_max && crowded; ++turn) {
     take_turn(process->driver, process->completions);
+    if (turn % 64 == 63) opal_progress();  // it yields where ranks share cores
     const Entry entry;
     crowded = window.is_crowded();
   }

@@ -189,6 +189,7 @@ void Window::send_rest(RmaOperation& operation) {
     operation.id = next_id_++;
     answered_.emplace(operation.id, &operation);
   }
+  ++unsent_operations_;
   channel(call.target).send_operation(operation);
 }
 
@@ -285,6 +286,7 @@ int Window::operate(const OperationCall& call, ompi_request_t** request) {
 }
 
 void Window::operation_sent(RmaOperation& operation) {
+  --unsent_operations_;
   if (operation.is_done()) end_operation(operation);
 }
 

@@ -102,10 +102,11 @@ class Window final : private Host {
   [[nodiscard]] const std::byte* memory_at(const Block& block) const noexcept {
     return memory_->find(block.address, block.bytes);
   }
-  /// Transfers that BTLs have taken and not ended: as many as a program may issue without a flush.
+  /// Transfers that BTLs have taken and not ended, and operations whose messages wait for room: as
+  /// many as a program issues without a flush.
   void note_transfer() noexcept { ++transfers_in_flight_; }
   [[nodiscard]] bool is_crowded() const noexcept {
-    return transfers_in_flight_ > transfers_in_flight_max;
+    return transfers_in_flight_ + unsent_operations_ > in_flight_max;
   }
   /// The BTL has carried an operation out. @param ok  false: it must go as messages
   /// @param was_taken  note_transfer() was called for it
@@ -173,8 +174,9 @@ class Window final : private Host {
   ExposedMemory exposed_;  ///< goes before the channels, whose endpoints it refers to
   std::unordered_map<std::uint32_t, RmaOperation*> answered_;  ///< by id: their results come
   std::uint32_t next_id_ = 0;
-  static constexpr std::size_t transfers_in_flight_max = 4096;
+  static constexpr std::size_t in_flight_max = 4096;
   std::size_t transfers_in_flight_ = 0;
+  std::size_t unsent_operations_ = 0;
   bool channels_left_ = false;
   bool polled_ = false;  ///< as needs_poll() was when it was counted (Windows::note_polled)
   std::vector<std::unique_ptr<RmaOperation>> ended_in_thread_;

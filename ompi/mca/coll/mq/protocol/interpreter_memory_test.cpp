@@ -9,6 +9,11 @@
 #include "ompi/mca/coll/mq/protocol/interpreter.hpp"
 #include "test/support/catch.hpp"
 
+#if defined(__SANITIZE_ADDRESS__)
+TEST_CASE("barriers allocate nothing after the first ones") {
+  WARN("skipped: AddressSanitizer counts allocations itself");
+}
+#else
 namespace {
 std::size_t allocations = 0;
 }
@@ -61,3 +66,4 @@ TEST_CASE("barriers allocate nothing after the first ones") {
 }
 
 }  // namespace
+#endif
