@@ -4,6 +4,7 @@
 
 #include "mpi_test.hpp"
 
+#include <string_view>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -157,6 +158,16 @@ class MqCount {
 inline bool mq_is_chosen() {
   const char* const priority = std::getenv("OMPI_MCA_coll_mq_priority");
   return priority != nullptr && std::atoi(priority) > 30 && MqCount("barriers").is_there();
+}
+
+/// Does a device carry the barriers out?
+inline bool device_is_used() {
+  const auto is = [](const char* name, std::string_view wanted) {
+    const char* const value = std::getenv(name);
+    return value != nullptr && value == wanted;
+  };
+  return mq_is_chosen() && is("OMPI_MCA_btl_ring_fabric", "soft") &&
+         !is("OMPI_MCA_coll_mq_device", "off");
 }
 
 }  // namespace overlap::test

@@ -3,22 +3,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll.hpp"
 
-#include <string_view>
 #include <thread>
 #include <vector>
 
 using namespace overlap::test;
 
 namespace {
-
-[[nodiscard]] bool device_is_used() {
-  const auto is = [](const char* name, std::string_view wanted) {
-    const char* const value = std::getenv(name);
-    return value != nullptr && value == wanted;
-  };
-  return mq_is_chosen() && is("OMPI_MCA_btl_ring_fabric", "soft") &&
-         !is("OMPI_MCA_coll_mq_device", "off");
-}
 
 /// No call of MPI in here.
 template <class Condition>
