@@ -23,6 +23,9 @@ struct Rail {
   bool put_failed = false;                    ///< a put was refused for good: fragments instead
   bool get_failed = false;
   std::uint64_t queued_bytes = 0;  ///< of puts that the BTL has taken and not sent
+  /// Do puts and gets through shared memory end inside the call?
+  enum class Copies : std::uint8_t { unknown, at_once, later };
+  Copies copies = Copies::unknown;
 
   [[nodiscard]] mca_btl_base_module_t& btl() const noexcept { return *bml_btl->btl; }
   /// May the BTL take a message and send it only in a later progress call? Those that libevent

@@ -40,7 +40,7 @@ std::uint64_t target_start(const OperationCall& call) noexcept {
 }
 
 /// What has been carried out in part cannot go another way.
-[[noreturn]] void abort_job_without_memory() {
+[[noreturn]] void abort_in_the_middle() {
   show_message(
       "osc/newrma: the kernel cannot copy part of an operation to or from a window of another "
       "process of this node. The job ends.\nFree or unmap the memory of a window behind "
@@ -48,26 +48,53 @@ std::uint64_t target_start(const OperationCall& call) noexcept {
   abort_job(MPI_ERR_RMA_RANGE);
 }
 
-/// Do puts and gets of any length end inside the call? A BTL that emulates them with messages takes
-/// no more than a message holds, and needs the target's progress.
-bool copies_at_once(const mca_btl_base_module_t& btl) noexcept {
-  const std::size_t limit_bytes = std::min(btl.btl_put_limit, btl.btl_get_limit);
-  return limit_bytes > btl.btl_max_send_size && limit_bytes >= piece_bytes;
+/// One byte of the target's memory, fetched to see when gets end. Lives until this one has.
+struct Probe {
+  std::byte byte{};
+  CopyEnd end;
+  bool is_left = false;  ///< nobody waits for it any more: it goes with its end
+};
+
+void on_probed(mca_btl_base_module_t*, mca_btl_base_endpoint_t*, void*,
+               mca_btl_base_registration_handle_t*, void* context, void*, int status) noexcept {
+  auto* const probe = static_cast<Probe*>(context);
+  probe->end = {.has_ended = true, .ok = status == OMPI_SUCCESS};
+  if (probe->is_left) delete probe;
+}
+
+/// @returns  Copies::unknown: there was no room to ask
+Rail::Copies probe(Rail& rail, std::uint64_t address) {
+  auto owner = std::make_unique<Probe>();
+  mca_btl_base_module_t& btl = rail.btl();
+  const int rc = btl.btl_get(&btl, rail.bml_btl->btl_endpoint, &owner->byte, address, nullptr,
+                             nullptr, 1, 0, MCA_BTL_NO_ORDER, on_probed, owner.get(), nullptr);
+  if (rc < 0) {
+    const bool no_room = rc == OMPI_ERR_OUT_OF_RESOURCE || rc == OMPI_ERR_TEMP_OUT_OF_RESOURCE;
+    return no_room ? Rail::Copies::unknown : Rail::Copies::later;
+  }
+  if (owner->end.has_ended) return owner->end.ok ? Rail::Copies::at_once : Rail::Copies::later;
+  owner.release()->is_left = true;
+  return Rail::Copies::later;
 }
 
 bool is_no_op(const OperationCall& call) noexcept { return call.op == &ompi_mpi_op_no_op.op; }
 
 }  // namespace
 
+bool copies_at_once(Rail& rail, const WindowMemory& memory, Rank target) {
+  constexpr std::uint32_t both = MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET;
+  if ((rail.bml_btl->btl_flags & both) != both || memory.bytes_of(target) == 0) return false;
+  if (rail.copies == Rail::Copies::unknown) rail.copies = probe(rail, memory.address_of(target));
+  return rail.copies == Rail::Copies::at_once;
+}
+
 std::optional<CopiedMemory> CopiedMemory::of(Endpoint& endpoint, const WindowMemory& memory,
                                              Rank target) {
   ControlBlock* const control = memory.control_of(target);
   Rail* const rail = transfer_rail(endpoint);
-  constexpr std::uint32_t both = MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET;
   if (control == nullptr || rail == nullptr || !endpoint.copies_itself() || needs_key(*rail) ||
-      (rail->bml_btl->btl_flags & both) != both || rail->put_failed || rail->get_failed ||
-      !copies_at_once(rail->btl()) || rail->btl().btl_put_alignment > 1 ||
-      rail->btl().btl_get_alignment > 1)
+      rail->put_failed || rail->get_failed || rail->btl().btl_put_alignment > 1 ||
+      rail->btl().btl_get_alignment > 1 || !copies_at_once(*rail, memory, target))
     return {};
   return CopiedMemory(*rail, memory.address_of(target), *control);
 }
@@ -101,8 +128,10 @@ bool CopiedMemory::copy(Copy* by, std::uint64_t start, std::span<std::byte> own,
   CopyEnd end;
   const int rc = by(&rail_.btl(), rail_.bml_btl->btl_endpoint, own.data(), address_ + start,
                     nullptr, nullptr, own.size(), 0, MCA_BTL_NO_ORDER, on_copied, &end, nullptr);
-  failed = rc < 0 || !end.has_ended || !end.ok;
-  if (failed && has_copied_) abort_job_without_memory();
+  // Not as the probe has shown: the end would be written to a frame that is gone.
+  if (rc >= 0 && !end.has_ended) abort_in_the_middle();
+  failed = rc < 0 || !end.ok;
+  if (failed && has_copied_) abort_in_the_middle();
   has_copied_ = true;
   return !failed;
 }

@@ -17,6 +17,11 @@
 
 namespace overlap::newrma {
 
+/// Do puts and gets over a rail of shared memory end inside the call? A BTL that emulates them with
+/// messages needs the target's progress. Asked once, by a get of one byte of the target's window,
+/// because BTLs do not say so.
+[[nodiscard]] bool copies_at_once(Rail& rail, const WindowMemory& memory, Rank target);
+
 /// Memory of one other rank, read and written by the shared-memory BTL's puts and gets (CMA), which
 /// end inside the call. Accumulates are atomic by the lock in the rank's control block, as those of
 /// everybody else: the target need not come.

@@ -247,6 +247,10 @@ void Window::choose_way(RmaOperation& operation, const Access& access) {
   if (is_direct(call.target)) return;
   Endpoint* const endpoint = channel(call.target).endpoint();
   if (endpoint == nullptr || memory_->flavor() == Flavor::dynamic) return;
+  if (endpoint->copies_itself()) {
+    Rail* const rail = transfer_rail(*endpoint);
+    if (rail == nullptr || !copies_at_once(*rail, *memory_, call.target)) return;
+  }
   if (can_transfer(*endpoint, call)) {
     operation.transfer = std::make_unique<OperationTransfer>(*this, operation);
     operation.writes = operation.writes && !ends_at_target(*endpoint);
