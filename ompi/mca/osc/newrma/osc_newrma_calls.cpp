@@ -46,7 +46,7 @@ int fault_of(const OperationCall& call) noexcept {
 }
 
 /// Give BTLs time where a program issues faster than they transfer: what they have taken is memory.
-/// Not for ever: a call must return where nothing moves: its target may be away.
+/// Not for ever: a call returns where nothing moves because the target makes no call.
 void make_room(const Window& window) {
   constexpr int turns_max = 1000;
   bool crowded = true;

@@ -27,14 +27,6 @@ void on_copied(mca_btl_base_module_t*, mca_btl_base_endpoint_t*, void*,
   *static_cast<CopyEnd*>(end) = {.has_ended = true, .ok = status == OMPI_SUCCESS};
 }
 
-const TypedCount& own_data(const OperationCall& call) noexcept {
-  return call.kind == Kind::get ? call.result_data : call.origin_data;
-}
-
-std::byte* start_of(const void* buffer, const TypedCount& data) noexcept {
-  return static_cast<std::byte*>(const_cast<void*>(buffer)) + data.type->super.true_lb;
-}
-
 std::uint64_t target_start(const OperationCall& call) noexcept {
   return call.start + static_cast<std::uint64_t>(call.target_data.type->super.true_lb);
 }
@@ -106,8 +98,8 @@ bool CopiedMemory::can_carry_out(const OperationCall& call) noexcept {
 bool CopiedMemory::is_simple(const OperationCall& call) noexcept {
   if (!can_carry_out(call) || !call.target_data.is_contiguous()) return false;
   if (!call.accumulates())
-    return call.bytes() <= simple_max_bytes && own_data(call).is_contiguous() &&
-           own_data(call).bytes() >= call.bytes();
+    return call.bytes() <= simple_max_bytes && call.own_data().is_contiguous() &&
+           call.own_data().bytes() >= call.bytes();
   return call.bytes() <= accumulate_max_bytes &&
          (is_no_op(call) || call.origin_data.is_contiguous()) &&
          (!call.answers() || call.result_data.is_contiguous());
@@ -138,9 +130,9 @@ bool CopiedMemory::copy(Copy* by, std::uint64_t start, std::span<std::byte> own,
 
 bool CopiedMemory::carry_out(const OperationCall& call) {
   if (call.kind == Kind::put)
-    return write(target_start(call), {start_of(call.origin, call.origin_data), call.bytes()});
+    return write(target_start(call), {call.own_first_byte(), call.bytes()});
   if (call.kind == Kind::get)
-    return read(target_start(call), {start_of(call.result, call.result_data), call.bytes()});
+    return read(target_start(call), {call.own_first_byte(), call.bytes()});
   if (call.kind != Kind::compare_swap) return accumulate(call);
   old_.resize(call.bytes());  // the result may take the place of what is compared with
   if (!compare_swap(call, old_)) return false;
@@ -159,11 +151,11 @@ bool CopiedMemory::accumulate(const OperationCall& call) {
   alignas(64) std::array<std::byte, accumulate_max_bytes> place;
   const std::span<std::byte> data(place.data(), call.bytes());
   const std::byte* const origin =
-      is_no_op(call) ? nullptr : start_of(call.origin, call.origin_data);
+      is_no_op(call) ? nullptr : call.origin_data.first_byte(call.origin);
   const AccumulateGuard guard(control_);
   if (!read(target_start(call), data)) return false;
   if (call.answers())
-    std::memcpy(start_of(call.result, call.result_data), data.data(), data.size());
+    std::memcpy(call.result_data.first_byte(call.result), data.data(), data.size());
   if (is_no_op(call)) return true;
   apply_elements(*call.op, *call.element, data.data(), {origin, data.size()});
   return write(target_start(call), data);

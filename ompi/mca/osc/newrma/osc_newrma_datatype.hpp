@@ -25,6 +25,10 @@ struct TypedCount {
     return opal_datatype_is_contiguous_memory_layout(&type->super,
                                                      static_cast<std::int32_t>(count)) != 0;
   }
+  /// Where data in one piece starts that lies in this buffer.
+  [[nodiscard]] std::byte* first_byte(const void* buffer) const noexcept {
+    return static_cast<std::byte*>(const_cast<void*>(buffer)) + type->super.true_lb;
+  }
 };
 
 /// The range of memory that data covers, from where its buffer starts.

@@ -9,21 +9,17 @@ namespace {
 constexpr std::uint64_t piece_max_bytes = std::uint64_t{1} << 18U;
 
 bool is_in_one_piece(const OperationCall& call) noexcept {
-  const TypedCount& own = call.kind == Kind::get ? call.result_data : call.origin_data;
-  return own.is_contiguous() && call.target_data.is_contiguous() && own.bytes() == call.bytes();
-}
-
-std::byte* start_of(const void* buffer, const TypedCount& data) noexcept {
-  return static_cast<std::byte*>(const_cast<void*>(buffer)) + data.type->super.true_lb;
+  return call.own_data().is_contiguous() && call.target_data.is_contiguous() &&
+         call.own_data().bytes() == call.bytes();
 }
 
 void copy_part(const OperationCall& call, std::byte* memory, std::uint64_t begin,
                std::uint64_t bytes) noexcept {
-  std::byte* const there = start_of(memory, call.target_data) + begin;
+  std::byte* const there = call.target_data.first_byte(memory) + begin;
   if (call.kind == Kind::get)
-    std::memmove(start_of(call.result, call.result_data) + begin, there, bytes);
+    std::memmove(call.own_first_byte() + begin, there, bytes);
   else
-    std::memmove(there, start_of(call.origin, call.origin_data) + begin, bytes);
+    std::memmove(there, call.own_first_byte() + begin, bytes);
 }
 
 }  // namespace

@@ -35,6 +35,13 @@ struct OperationCall {
   [[nodiscard]] bool writes() const noexcept {
     return kind != Kind::get && op != &ompi_mpi_op_no_op.op;
   }
+  /// Data that a put reads, or a get writes, at the origin, and where it starts in one piece.
+  [[nodiscard]] const TypedCount& own_data() const noexcept {
+    return kind == Kind::get ? result_data : origin_data;
+  }
+  [[nodiscard]] std::byte* own_first_byte() const noexcept {
+    return own_data().first_byte(kind == Kind::get ? result : origin);
+  }
   /// Bytes that go to the target, or come from it.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return target_data.bytes(); }
 };

@@ -14,28 +14,20 @@ constexpr std::uint64_t put_message_min_bytes = std::uint64_t{1} << 16U;
 
 bool is_get(const OperationCall& call) noexcept { return call.kind == Kind::get; }
 
-const TypedCount& own_data(const OperationCall& call) noexcept {
-  return is_get(call) ? call.result_data : call.origin_data;
-}
-
 /// An adapter's puts and gets spare the target's processor, whatever their size.
 std::uint64_t min_bytes_of(const Endpoint& endpoint, const Rail& rail) noexcept {
   if (needs_key(rail)) return 1;
   return endpoint.puts_are_messages() ? put_message_min_bytes : tunables.transfer_min;
 }
 
-std::byte* start_of(const void* buffer, const TypedCount& data) noexcept {
-  return static_cast<std::byte*>(const_cast<void*>(buffer)) + data.type->super.true_lb;
-}
-
 }  // namespace
 
 bool can_transfer(Endpoint& endpoint, const OperationCall& call) {
   if (call.kind != Kind::put && call.kind != Kind::get) return false;
-  if (!call.target_data.is_contiguous() || !own_data(call).is_contiguous()) return false;
+  if (!call.target_data.is_contiguous() || !call.own_data().is_contiguous()) return false;
   const Rail* const rail = transfer_rail(endpoint);
   if (rail == nullptr || call.bytes() < min_bytes_of(endpoint, *rail) ||
-      own_data(call).bytes() < call.bytes())
+      call.own_data().bytes() < call.bytes())
     return false;
   const std::uint32_t flag = is_get(call) ? MCA_BTL_FLAGS_GET : MCA_BTL_FLAGS_PUT;
   return (rail->bml_btl->btl_flags & flag) != 0 &&
@@ -78,8 +70,7 @@ void OperationTransfer::post(std::span<const std::byte> key) {
   window_.note_transfer();
   start({.endpoint = window_.channel(call.target).endpoint(),
          .direction = is_get(call) ? Direction::get : Direction::put,
-         .local = is_get(call) ? start_of(call.result, call.result_data)
-                               : start_of(call.origin, call.origin_data),
+         .local = call.own_first_byte(),
          .remote_address = window_.memory().address_of(call.target) + call.start +
                            static_cast<std::uint64_t>(call.target_data.type->super.true_lb),
          .remote_key = key,
