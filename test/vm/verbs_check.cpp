@@ -136,7 +136,8 @@ struct Side {
     completions = device->make_completion_queue(256);
     receives = device->make_receive_queue(receive_entries);
     for (std::uint32_t i = 0; i < receive_entries; ++i) post_receive(i);
-    queue_pair = device->make_queue_pair({completions.get(), receives.get(), 128});
+    queue_pair =
+        device->make_queue_pair({.completions = completions.get(), .receives = receives.get()});
   }
 
   ~Side() {
@@ -369,8 +370,8 @@ void nobody(Side& side) {
   expect_unreachable(*side.queue_pair, other_host);
   Address other_port = side.device->address();
   other_port.bytes[6] = other_port.bytes[7] = std::byte{1};
-  const auto second =
-      side.device->make_queue_pair({side.completions.get(), side.receives.get(), 128});
+  const auto second = side.device->make_queue_pair(
+      {.completions = side.completions.get(), .receives = side.receives.get()});
   expect_unreachable(*second, other_port);
 }
 
