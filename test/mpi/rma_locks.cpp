@@ -301,3 +301,53 @@ TEST_CASE("Puts without a flush: what is in flight is bounded", "[stricter]") {
   MPI_Barrier(MPI_COMM_WORLD);
   CHECK(own(window, 63) == word);
 }
+
+TEST_CASE("A row of small operations arrives without a flush while nobody but looks for messages",
+          "[stricter]") {
+  constexpr std::size_t row = 40;
+  if (size() < 2 || rank() > 1) return;
+  const auto look = [](int from) {
+    int found = 0;
+    MPI_Iprobe(from, 5, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+    return found != 0;
+  };
+  MPI_Comm pair;
+  MPI_Group world, both;
+  const int members[] = {0, 1};
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_incl(world, 2, members, &both);
+  MPI_Comm_create_group(MPI_COMM_WORLD, both, 5, &pair);
+  Word* memory = nullptr;
+  MPI_Win win;
+  MPI_Win_allocate(static_cast<MPI_Aint>(row * sizeof(Word)), sizeof(Word), MPI_INFO_NULL, pair,
+                   &memory, &win);
+  const Word one = 1;
+  if (rank() == 1) std::fill_n(memory, row, 0);
+  MPI_Barrier(pair);
+  if (rank() == 0) {
+    MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win);
+    for (std::size_t i = 0; i < row; ++i) {
+      const auto at = static_cast<MPI_Aint>(i);
+      if (i % 3 == 0)
+        MPI_Accumulate(&one, 1, MPI_INT64_T, 1, at, 1, MPI_INT64_T, MPI_SUM, win);
+      else
+        MPI_Put(&one, 1, MPI_INT64_T, 1, at, 1, MPI_INT64_T, win);
+    }
+    while (!look(1)) {}
+    MPI_Recv(nullptr, 0, MPI_INT, 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Win_unlock(1, win);
+  } else {
+    const auto has_come = [memory](std::size_t i) {
+      return *static_cast<volatile Word*>(memory + i) == 1;
+    };
+    for (std::size_t i = 0; i < row; ++i) {
+      while (!has_come(i)) static_cast<void>(look(0));
+    }
+    MPI_Send(nullptr, 0, MPI_INT, 0, 5, MPI_COMM_WORLD);
+  }
+  MPI_Barrier(pair);
+  MPI_Win_free(&win);
+  MPI_Comm_free(&pair);
+  MPI_Group_free(&both);
+  MPI_Group_free(&world);
+}

@@ -20,11 +20,12 @@ constexpr std::uint32_t message_flags =
 
 }  // namespace
 
-/// What waits.
+/// What waits: one of these.
 struct Channel::Item {
-  MessageHead head;
-  std::vector<std::byte> data;  ///< an answer with its bytes
-  RmaOperation* operation = nullptr;
+  Bundle bundle;                      ///< messages with their bytes
+  std::size_t operations = 0;         ///< of these
+  RmaOperation* operation = nullptr;  ///< the rest of one
+  MessageHead head;                   ///< of an answer from memory, or of a key
   std::vector<Block> memory;          ///< an answer from memory
   std::optional<BlockCursor> cursor;  ///< in `memory`
 };
@@ -41,31 +42,73 @@ MessageHead Channel::head_of(Kind kind) const noexcept {
 }
 
 void Channel::send_notice(const NoticeMessage& notice) {
-  auto item = std::make_unique<Item>();
-  item->head = head_of(Kind::notice);
-  item->head.notice = notice.notice;
-  item->head.lock_type = notice.type;
-  item->head.id = notice.id;
-  item->head.value = notice.value;
-  push(std::move(item));
+  MessageHead head = head_of(Kind::notice);
+  head.notice = notice.notice;
+  head.lock_type = notice.type;
+  head.id = notice.id;
+  head.value = notice.value;
+  static_cast<void>(add_message(head, 0));
+  pushed(false);
 }
 
 void Channel::send_operation(RmaOperation& operation) {
+  if (add_operation(operation)) {
+    window_.operation_sent(operation);  // before its answer can come
+    pushed(true);
+    return;
+  }
   auto item = std::make_unique<Item>();
   item->operation = &operation;
   push(std::move(item));
 }
 
-void Channel::send_data(std::uint32_t id, std::uint64_t offset_bytes, std::vector<std::byte> data) {
-  auto item = std::make_unique<Item>();
-  item->head = head_of(Kind::data);
-  item->head.id = id;
-  item->head.value = offset_bytes;
-  item->data = std::move(data);
-  push(std::move(item));
+/// @returns  false: it is large, or its messages are cut to what nobody knows yet
+bool Channel::add_operation(RmaOperation& operation) {
+  if (endpoint_ == nullptr || operation.all_sent()) return false;
+  const std::uint64_t room = std::min(room_bytes(), small_max_bytes);
+  MessageHead head = head_of(Kind::put);
+  std::vector<Block> blocks;
+  const std::uint64_t payload_bytes = operation.next_blocks(blocks, room, head);
+  const std::span<const std::byte> block_bytes = std::as_bytes(std::span(blocks));
+  if (!operation.ends_with_message()) {
+    operation.message_not_gone();
+    return false;
+  }
+  head.block_count = static_cast<std::uint32_t>(blocks.size());
+  const std::span<std::byte> behind = add_message(head, block_bytes.size() + payload_bytes);
+  std::ranges::copy(block_bytes, behind.begin());
+  operation.write_payload(behind.subspan(block_bytes.size()));
+  operation.message_gone();
+  count_operation();
+  return true;
+}
+
+void Channel::send_write(const MessageHead& head, const Block& block, const void* from) {
+  const std::span<std::byte> behind = add_message(head, sizeof block + block.bytes);
+  std::memcpy(behind.data(), &block, sizeof block);
+  std::memcpy(behind.data() + sizeof block, from, block.bytes);
+  count_operation();
+  pushed(true);
+}
+
+void Channel::send_data(std::uint32_t id, std::uint64_t offset_bytes,
+                        std::span<const std::byte> data) {
+  MessageHead head = head_of(Kind::data);
+  head.id = id;
+  head.value = offset_bytes;
+  std::ranges::copy(data, add_message(head, data.size()).begin());
+  pushed(false);
 }
 
 void Channel::send_memory(std::uint32_t id, std::uint64_t offset_bytes, std::vector<Block> blocks) {
+  if (const std::uint64_t bytes = bytes_of(blocks); bytes <= small_max_bytes) {
+    MessageHead head = head_of(Kind::data);
+    head.id = id;
+    head.value = offset_bytes;
+    copy_out(blocks, add_message(head, bytes).data());
+    pushed(false);
+    return;
+  }
   auto item = std::make_unique<Item>();
   item->head = head_of(Kind::data);
   item->head.id = id;
@@ -76,9 +119,8 @@ void Channel::send_memory(std::uint32_t id, std::uint64_t offset_bytes, std::vec
 }
 
 void Channel::send_key_wanted() {
-  auto item = std::make_unique<Item>();
-  item->head = head_of(Kind::key_wanted);
-  push(std::move(item));
+  static_cast<void>(add_message(head_of(Kind::key_wanted), 0));
+  pushed(false);
 }
 
 void Channel::send_key() {
@@ -99,7 +141,52 @@ void Channel::offer_key() {
 
 void Channel::push(std::unique_ptr<Item> item) {
   items_.push(std::move(item));
-  if (items_.size() == 1) go_on();
+  pushed(false);
+}
+
+/// One more message, in a bundle. @returns  where to write the bytes behind its head
+std::span<std::byte> Channel::add_message(const MessageHead& head, std::uint64_t bytes) {
+  constexpr std::uint64_t bundle_max_bytes = 16384;
+  const std::uint64_t message_bytes = sizeof head + bytes;
+  const bool can_share = items_.size() > (sending_ ? 1 : 0) &&
+                         items_.at(items_.size() - 1)->bundle.has_room(message_bytes);
+  if (!can_share) {
+    const std::uint64_t most = endpoint_ != nullptr ? std::min(room_bytes(), bundle_max_bytes) : 0;
+    auto item = std::make_unique<Item>();
+    item->bundle = Bundle(std::max(sizeof(Bundle::Length) + message_bytes, most));
+    items_.push(std::move(item));
+  }
+  const std::span<std::byte> out = items_.at(items_.size() - 1)->bundle.add(message_bytes);
+  std::memcpy(out.data(), &head, sizeof head);
+  return out.subspan(sizeof head);
+}
+
+/// The last message is one.
+void Channel::count_operation() {
+  ++items_.at(items_.size() - 1)->operations;
+  window_.note_waiting();
+}
+
+/// There is something more. @param may_wait  calls that wait for it turn the progress
+void Channel::pushed(bool may_wait) {
+  if (together_ || (may_wait && holds_operation())) return;
+  go_on();
+}
+
+/// Does the newest operation, with what stands in front of it, wait for more?
+bool Channel::holds_operation() {
+  if (endpoint_ == nullptr || !endpoint_->works_by_events() || sending_ || waiting()) return false;
+  if (!pace_.holds(process->driver.turns()) || items_.size() > 1) return false;
+  if (!std::exchange(listed_, true)) window_.hold(*this);
+  return held_ = true;
+}
+
+bool Channel::let_go() {
+  // The interrupt thread may sleep after its turn.
+  if (held_ && !pace_.has_ended() && !process->interrupts.inside()) return false;
+  listed_ = false;
+  if (held_) go_on();
+  return true;
 }
 
 /// @returns  false: only an MPI thread can make the endpoint
@@ -118,7 +205,8 @@ bool Channel::connect() {
 }
 
 void Channel::go_on() {
-  if (sending_ || waiting()) return;
+  held_ = false;
+  if (items_.empty() || sending_ || together_ || waiting()) return;
   if (!connect()) {
     window_.leave_to_mpi_thread();
     return;
@@ -139,6 +227,7 @@ bool Channel::send_waiting() {
     if (sent == Sent::whole) {
       const std::unique_ptr<Item> done = std::move(items_.front());
       items_.pop();
+      window_.note_gone(done->operations);
       if (done->operation != nullptr) window_.operation_sent(*done->operation);
     }
   }
@@ -150,12 +239,25 @@ bool Channel::send_waiting() {
 Channel::Sent Channel::send_next(Item& item) {
   if (item.operation != nullptr) return send_operation_part(*item.operation);
   if (item.cursor) return send_memory_part(item);
-  if (item.head.kind == Kind::key) {
-    const auto key = window_.key_for(*endpoint_);
-    item.data.assign(key.begin(), key.end());
+  return item.head.kind == Kind::key ? send_key_now(item.head) : send_bundle(item.bundle);
+}
+
+Channel::Sent Channel::send_key_now(const MessageHead& head) {
+  const auto key = window_.key_for(*endpoint_);
+  const bool gone = try_message(
+      head, key.size(), [&key](std::span<std::byte> out) { std::ranges::copy(key, out.begin()); });
+  return gone ? Sent::whole : Sent::no_room;
+}
+
+Channel::Sent Channel::send_bundle(const Bundle& bundle) {
+  MessageHead head = head_of(Kind::bundle);
+  std::span<const std::byte> behind = bundle.bytes();
+  if (bundle.messages() == 1) {
+    std::memcpy(&head, bundle.message().data(), sizeof head);
+    behind = bundle.message().subspan(sizeof head);
   }
-  const bool gone = try_message(item.head, {}, item.data.size(), [&item](std::span<std::byte> out) {
-    if (!out.empty()) std::memcpy(out.data(), item.data.data(), out.size());
+  const bool gone = try_message(head, behind.size(), [&behind](std::span<std::byte> out) {
+    std::ranges::copy(behind, out.begin());
   });
   return gone ? Sent::whole : Sent::no_room;
 }
@@ -165,9 +267,13 @@ Channel::Sent Channel::send_operation_part(RmaOperation& operation) {
   MessageHead head = head_of(Kind::put);
   std::vector<Block> blocks;
   const std::uint64_t payload_bytes = operation.next_blocks(blocks, room_bytes(), head);
+  const std::span<const std::byte> block_bytes = std::as_bytes(std::span(blocks));
+  head.block_count = static_cast<std::uint32_t>(blocks.size());
   const bool gone =
-      try_message(head, blocks, payload_bytes,
-                  [&operation](std::span<std::byte> out) { operation.write_payload(out); });
+      try_message(head, block_bytes.size() + payload_bytes, [&](std::span<std::byte> out) {
+        std::ranges::copy(block_bytes, out.begin());
+        operation.write_payload(out.subspan(block_bytes.size()));
+      });
   if (!gone) {
     operation.message_not_gone();
     return Sent::no_room;
@@ -182,18 +288,20 @@ Channel::Sent Channel::send_memory_part(Item& item) {
   MessageHead head = item.head;
   head.value += item.cursor->position();
   const std::uint64_t bytes = item.cursor->take(pieces, room_bytes(), 1, true);
-  const bool gone = try_message(head, {}, bytes, [&](std::span<std::byte> out) {
-    std::byte* to = out.data();
-    for (const Block& piece : pieces) {
-      std::memcpy(to, window_.memory_at(piece), piece.bytes);
-      to += piece.bytes;
-    }
-  });
+  const bool gone =
+      try_message(head, bytes, [&](std::span<std::byte> out) { copy_out(pieces, out.data()); });
   if (!gone) {
     item.cursor = before;
     return Sent::no_room;
   }
   return item.cursor->at_end() ? Sent::whole : Sent::part;
+}
+
+void Channel::copy_out(std::span<const Block> blocks, std::byte* to) const {
+  for (const Block& each : blocks) {
+    std::memcpy(to, window_.memory_at(each), each.bytes);
+    to += each.bytes;
+  }
 }
 
 /// For blocks and payload of one message.
@@ -211,20 +319,18 @@ bool Channel::try_inject(std::span<const std::byte> message) {
                             nullptr) == OMPI_SUCCESS;
 }
 
+/// @param behind_bytes  of the message, behind its head; `write` makes them
 template <class Write>
-bool Channel::try_message(MessageHead& head, std::span<const Block> blocks,
-                          std::uint64_t payload_bytes, Write&& write) {
+bool Channel::try_message(MessageHead head, std::uint64_t behind_bytes, Write&& write) {
   constexpr std::uint64_t injected_max_bytes = 256;
   head.sequence = sent_;
-  head.block_count = static_cast<std::uint32_t>(blocks.size());
-  const std::uint64_t bytes = sizeof head + blocks.size_bytes() + payload_bytes;
+  const std::uint64_t bytes = sizeof head + behind_bytes;
   // The first rail always: the others would only deliver out of order.
   Rail& rail = const_cast<Rail&>(endpoint_->eager_rails().front());
   std::array<std::byte, injected_max_bytes> small;
   const auto fill = [&](std::byte* out) {
     std::memcpy(out, &head, sizeof head);
-    if (!blocks.empty()) std::memcpy(out + sizeof head, blocks.data(), blocks.size_bytes());
-    write(std::span(out + sizeof head + blocks.size_bytes(), payload_bytes));
+    write(std::span(out + sizeof head, behind_bytes));
   };
   if (bytes <= injected_max_bytes) {
     fill(small.data());

@@ -12,6 +12,7 @@
 #include "ompi/mca/common/overlap/protocol/ring_queue.hpp"
 #include "ompi/mca/common/overlap/protocol/work_fifo.hpp"
 
+#include "protocol/bundle.hpp"
 #include "protocol/message.hpp"
 #include "protocol/message_order.hpp"
 #include "protocol/target_key.hpp"
@@ -23,8 +24,9 @@ class RmaOperation;
 class Window;
 
 /// Notices, operations and answers go out in the order in which they were given to it. What finds
-/// no room at the BTL waits: notices and small answers with their bytes, operations and large
-/// answers without (the bytes are read when their message goes).
+/// no room at the BTL waits: small ones with their bytes, large operations and answers without (the
+/// bytes are read when their message goes). Small ones that wait share a message; where a message
+/// is a system call, operations of a long row wait for each other (BurstPace).
 ///
 /// @thread  progress lock held
 class Channel final : public Work {
@@ -35,10 +37,16 @@ class Channel final : public Work {
   ~Channel();
 
   void send_notice(const NoticeMessage& notice);
-  /// @param operation  lives until Window::operation_sent()
+  /// @param operation  lives until Window::operation_sent(), which may be called inside
   void send_operation(RmaOperation& operation);
+  /// Is that small, and known to fit a message?
+  [[nodiscard]] bool takes_write(std::uint64_t bytes) const noexcept {
+    return endpoint_ != nullptr && sizeof(Block) + bytes <= std::min(room_bytes(), small_max_bytes);
+  }
+  /// A put or accumulate with its bytes, that it takes. @param block  of them
+  void send_write(const MessageHead& head, const Block& block, const void* from);
   /// An answer with its bytes: at most what one message takes.
-  void send_data(std::uint32_t id, std::uint64_t offset_bytes, std::vector<std::byte> data);
+  void send_data(std::uint32_t id, std::uint64_t offset_bytes, std::span<const std::byte> data);
   /// An answer that is read from this rank's memory.
   void send_memory(std::uint32_t id, std::uint64_t offset_bytes, std::vector<Block> blocks);
 
@@ -55,6 +63,11 @@ class Channel final : public Work {
   [[nodiscard]] bool empty() const noexcept { return items_.empty(); }
   /// Offer what waits; an MPI thread makes the endpoint if there is none.
   void go_on();
+  /// A progress turn: operations that wait for more of them go if none has come.
+  /// @returns  false: they wait on
+  [[nodiscard]] bool let_go();
+  /// Answers that are sent while one lives go together when it ends.
+  class Together;
   [[nodiscard]] bool try_again() override;
 
   MessageOrder order;  ///< of what comes in
@@ -64,21 +77,30 @@ class Channel final : public Work {
 
   /// Most bytes of a message, head included.
   static constexpr std::uint64_t message_max_bytes = std::uint64_t{1} << 16U;
+  /// Most bytes of an operation or answer that waits with its bytes.
+  static constexpr std::uint64_t small_max_bytes = 1024;
 
  private:
   struct Item;
   enum class Sent : std::uint8_t { whole, part, no_room };
 
   void push(std::unique_ptr<Item> item);
+  void pushed(bool may_wait);
+  [[nodiscard]] std::span<std::byte> add_message(const MessageHead& head, std::uint64_t bytes);
+  void count_operation();
+  void copy_out(std::span<const Block> blocks, std::byte* to) const;
+  [[nodiscard]] bool add_operation(RmaOperation& operation);
+  [[nodiscard]] bool holds_operation();
   [[nodiscard]] bool connect();
   [[nodiscard]] bool send_waiting();
   [[nodiscard]] Sent send_next(Item& item);
+  [[nodiscard]] Sent send_bundle(const Bundle& bundle);
+  [[nodiscard]] Sent send_key_now(const MessageHead& head);
   [[nodiscard]] Sent send_operation_part(RmaOperation& operation);
   [[nodiscard]] Sent send_memory_part(Item& item);
   [[nodiscard]] MessageHead head_of(Kind kind) const noexcept;
   template <class Write>
-  [[nodiscard]] bool try_message(MessageHead& head, std::span<const Block> blocks,
-                                 std::uint64_t payload_bytes, Write&& write);
+  [[nodiscard]] bool try_message(MessageHead head, std::uint64_t behind_bytes, Write&& write);
   [[nodiscard]] bool try_inject(std::span<const std::byte> message);
   [[nodiscard]] std::uint64_t room_bytes() const noexcept;
 
@@ -87,8 +109,26 @@ class Channel final : public Work {
   Endpoint* endpoint_ = nullptr;
   std::uint32_t sent_ = 0;  ///< messages so far
   RingQueue<std::unique_ptr<Item>> items_;
-  bool sending_ = false;
+  BurstPace pace_;
+  bool sending_ = false;   ///< the first item: nothing is added to it
+  bool held_ = false;      ///< `items_` wait for more of them
+  bool listed_ = false;    ///< among those that Window::hold() keeps
+  bool together_ = false;  ///< a Together lives
   bool key_sent_ = false;
+};
+
+class Channel::Together {
+ public:
+  explicit Together(Channel& channel) noexcept : channel_(channel) { channel_.together_ = true; }
+  Together(const Together&) = delete;
+  Together& operator=(const Together&) = delete;
+  ~Together() {
+    channel_.together_ = false;
+    if (!channel_.empty()) channel_.go_on();
+  }
+
+ private:
+  Channel& channel_;
 };
 
 }  // namespace overlap::newrma

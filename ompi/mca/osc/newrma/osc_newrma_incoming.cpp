@@ -16,12 +16,6 @@ std::vector<Block> blocks_of_message(const MessageHead& head, std::span<const st
   return blocks;
 }
 
-std::uint64_t bytes_of(std::span<const Block> blocks) noexcept {
-  std::uint64_t bytes = 0;
-  for (const Block& each : blocks) bytes += each.bytes;
-  return bytes;
-}
-
 [[noreturn]] void abort_outside(const Window& window, const MessageHead& head, const Block& block) {
   show_message(
       "osc/newrma: rank " + std::to_string(head.source) + " accesses " +
@@ -71,6 +65,12 @@ void Window::receive(std::span<const std::byte> message) {
 void Window::handle(std::span<const std::byte> message) {
   MessageHead head;
   std::memcpy(&head, message.data(), sizeof head);
+  if (head.kind == Kind::bundle) {
+    const Channel::Together together(channel(head.source));
+    static_cast<void>(
+        Bundle::for_each(message.subspan(sizeof head), [this](auto each) { handle(each); }));
+    return;
+  }
   if (head.kind == Kind::notice) {
     if (head.notice == Notice::flushed || head.notice == Notice::unlocked)
       channel(head.source).unseen_writes.note_answer();
@@ -101,7 +101,8 @@ void Window::handle_request(const MessageHead& head, std::span<const Block> bloc
     case Kind::key_wanted: channel(head.source).send_key(); break;
     case Kind::notice:
     case Kind::data:
-    case Kind::key: break;
+    case Kind::key:
+    case Kind::bundle: break;
   }
 }
 

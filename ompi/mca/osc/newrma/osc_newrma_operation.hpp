@@ -85,6 +85,8 @@ class RmaOperation : public Operation {
   std::uint64_t next_blocks(std::vector<Block>& blocks, std::uint64_t room_bytes,
                             MessageHead& head);
   void write_payload(std::span<std::byte> out);
+  /// Is the message of those blocks the last one?
+  [[nodiscard]] bool ends_with_message() const noexcept { return cursor_->at_end(); }
   /// That message has gone, or found no room: it is asked for again.
   void message_gone();
   void message_not_gone();

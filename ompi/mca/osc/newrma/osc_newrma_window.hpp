@@ -105,6 +105,8 @@ class Window final : private Host {
   /// Transfers that BTLs have taken and not ended, and operations whose messages wait for room: as
   /// many as a program issues without a flush.
   void note_transfer() noexcept { ++transfers_in_flight_; }
+  void note_waiting() noexcept { ++unsent_operations_; }
+  void note_gone(std::size_t operations) noexcept { unsent_operations_ -= operations; }
   [[nodiscard]] bool is_crowded() const noexcept {
     return transfers_in_flight_ + unsent_operations_ > in_flight_max;
   }
@@ -113,13 +115,16 @@ class Window final : private Host {
   void transfer_ended(RmaOperation& operation, bool was_taken, bool ok);
   /// A channel needs an endpoint, which the interrupt thread must not make.
   void leave_to_mpi_thread() noexcept;
+  /// A channel lets operations wait for more: Channel::let_go() follows in each turn.
+  void hold(Channel& channel);
 
   /// A message of another rank, in any order.
   void receive(std::span<const std::byte> message);
   /// Look at locks that are waited for, and at channels without an endpoint.
   void poll();
   [[nodiscard]] bool needs_poll() const noexcept {
-    return epochs_.awaits_lock() || channels_left_ || !ended_in_thread_.empty() || !later_.empty();
+    return epochs_.awaits_lock() || channels_left_ || !held_.empty() || !ended_in_thread_.empty() ||
+           !later_.empty();
   }
   /// Be polled in each turn while that is needed; after whatever may change it.
   void update_polling();
@@ -135,6 +140,9 @@ class Window final : private Host {
   void took_ticket(Rank owner, WindowLock::Ticket ticket) override;
   void passed_turn(Rank owner) override;
 
+  /// How an operation gets to its target.
+  enum class Way : std::uint8_t { direct, transfer, copies, messages };
+
   void wake(Rank rank);
   /// Does this process carry operations on that rank's memory out itself?
   [[nodiscard]] bool is_direct(Rank target) const noexcept {
@@ -148,12 +156,16 @@ class Window final : private Host {
   [[nodiscard]] std::optional<CopiedMemory> copied_memory(const OperationCall& call,
                                                           const Access& access);
   void count_direct(const OperationCall& call) noexcept;
-  void choose_way(RmaOperation& operation, const Access& access);
+  [[nodiscard]] Way way_of(const OperationCall& call, const Access& access);
+  [[nodiscard]] RmaOperation* make_operation(const OperationCall& call, Way way,
+                                             ompi_request_t** request);
+  void send_write(const OperationCall& call, Access& access);
   void start_by_copies(RmaOperation& operation);
   void end_operation(RmaOperation& operation);
   void give_up(RmaOperation& operation);
   void send_operation(RmaOperation& operation);
   void send_rest(RmaOperation& operation);
+  void note_sent_operation(const OperationCall& call, const Access& access);
   void handle(std::span<const std::byte> message);
   void handle_request(const MessageHead& head, std::span<const Block> blocks,
                       std::span<const std::byte> payload);
@@ -178,7 +190,8 @@ class Window final : private Host {
   std::size_t transfers_in_flight_ = 0;
   std::size_t unsent_operations_ = 0;
   bool channels_left_ = false;
-  bool polled_ = false;  ///< as needs_poll() was when it was counted (Windows::note_polled)
+  std::vector<Channel*> held_;  ///< see hold()
+  bool polled_ = false;         ///< as needs_poll() was when it was counted (Windows::note_polled)
   std::vector<std::unique_ptr<RmaOperation>> ended_in_thread_;
   LaterCopies later_;
   Demand demand_;  ///< others may access this rank's memory at any time (P5.6)

@@ -14,6 +14,10 @@ class RingQueue {
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] T& front() noexcept { return items_[head_]; }
+  /// @param index  counted from the front, less than size()
+  [[nodiscard]] T& at(std::size_t index) noexcept {
+    return items_[(head_ + index) % items_.size()];
+  }
   void push(T item) {
     if (count_ == items_.size()) grow();
     items_[(head_ + count_) % items_.size()] = std::move(item);

@@ -33,7 +33,7 @@ Taken take_all(std::span<const Block> blocks, std::uint64_t room_bytes, std::uin
 }
 
 /// Addresses of all bytes, in order.
-std::vector<std::uint64_t> bytes_of(std::span<const Block> blocks) {
+std::vector<std::uint64_t> addresses_of(std::span<const Block> blocks) {
   std::vector<std::uint64_t> addresses;
   for (const Block& each : blocks) {
     for (std::uint64_t i = 0; i < each.bytes; ++i) addresses.push_back(each.address + i);
@@ -54,7 +54,8 @@ TEST_CASE("Block cursor: each byte once and in order, whatever the room and the 
   for (const std::uint64_t element_bytes : {1U, 4U, 8U}) {
     for (std::uint64_t room = block_bytes + 8; room < 300; ++room) {
       CAPTURE(element_bytes, room);
-      CHECK(bytes_of(take_all(blocks, room, element_bytes, true).blocks) == bytes_of(blocks));
+      CHECK(addresses_of(take_all(blocks, room, element_bytes, true).blocks) ==
+            addresses_of(blocks));
     }
   }
 }
@@ -77,7 +78,7 @@ TEST_CASE("Block cursor: a copy goes on where it was made") {
   CHECK(cursor.at_end());
   cursor = before;
   CHECK(cursor.take(again, 1000, 1, true) == 90);
-  CHECK(bytes_of(again) == bytes_of(gone));
+  CHECK(addresses_of(again) == addresses_of(gone));
 }
 
 }  // namespace overlap::newrma

@@ -200,6 +200,8 @@ class Epochs {
   }
   /// Record it; started as soon as the target is ready, possibly before this returns.
   void add(Operation& operation, Access& access);
+  /// One that writes has gone to the target of an open access already, its buffers free.
+  void add_sent_write(Access& access) noexcept { access.written_age = ++age_; }
   /// A started operation that does not say so writes nevertheless: it goes another way.
   static void set_written(const Operation& operation) noexcept {
     operation.access->written_age = std::max(operation.access->written_age, operation.age);

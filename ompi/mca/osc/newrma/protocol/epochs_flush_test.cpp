@@ -66,6 +66,38 @@ TEST_CASE("a flush of what was only fetched or is known asks nobody", "[epochs][
   CHECK(bench.said() == "start c, 3");
 }
 
+TEST_CASE("a write that has gone by itself is flushed and unlocked like others",
+          "[epochs][flush]") {
+  Bench bench;
+  lock_1(bench);
+  bench.epochs.add_sent_write(*bench.epochs.access_to(1));
+  REQUIRE(bench.epochs.flush(1, true, bench.event("local")));
+  CHECK(bench.said() == "local");
+  REQUIRE(bench.epochs.flush(1, false, bench.event("1")));
+  bench.epochs.add_sent_write(*bench.epochs.access_to(1));  // behind the question
+  bench.flushed();
+  CHECK(bench.said() == "flush>1, 1");
+  REQUIRE(bench.epochs.flush(1, false, bench.event("2")));
+  CHECK(bench.said() == "flush>1");
+  bench.flushed();
+  CHECK(bench.said() == "2");
+}
+
+TEST_CASE("a fence asks where a write has gone by itself", "[epochs][flush]") {
+  Bench bench(2);
+  REQUIRE(bench.epochs.fence(nullptr, true));
+  bench.hear(1, Notice::fence);
+  static_cast<void>(bench.said());
+  Access* const access = bench.epochs.access_to(1);
+  REQUIRE(access != nullptr);
+  REQUIRE(Epochs::is_open(*access));
+  bench.epochs.add_sent_write(*access);
+  REQUIRE(bench.epochs.fence(&bench.event("ended"), false));
+  CHECK(bench.said() == "flush>1");
+  bench.flushed();
+  CHECK(bench.said() == "fence>1");
+}
+
 TEST_CASE("flushes share a question", "[epochs][flush]") {
   Bench bench;
   bench.ends_at_once = true;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include "epochs.hpp"
@@ -20,6 +21,7 @@ enum class Kind : std::uint8_t {
   data,            ///< for operation `id`, from byte `value` of its result on
   key_wanted,      ///< tell me the key of your memory
   key,             ///< its bytes; none: my memory cannot be registered
+  bundle,          ///< several of the others (Bundle)
 };
 
 /// A piece of memory of the target.
@@ -27,6 +29,12 @@ struct Block {
   std::uint64_t address = 0;  ///< from the window's start; in a dynamic window the address itself
   std::uint64_t bytes = 0;
 };
+
+[[nodiscard]] inline std::uint64_t bytes_of(std::span<const Block> blocks) noexcept {
+  std::uint64_t bytes = 0;
+  for (const Block& each : blocks) bytes += each.bytes;
+  return bytes;
+}
 
 /// In front of each message; behind it `block_count` blocks and the payload.
 ///
@@ -36,7 +44,7 @@ struct MessageHead {
   std::uint32_t window = 0;       ///< number of its communicator
   std::uint32_t incarnation = 0;  ///< of the window: the number is used again
   Rank source = 0;
-  std::uint32_t sequence = 0;
+  std::uint32_t sequence = 0;  ///< not of one in a bundle
   Kind kind{};
   Notice notice{};
   LockType lock_type{};

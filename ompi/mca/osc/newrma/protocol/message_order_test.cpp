@@ -56,4 +56,22 @@ TEST_CASE("Message order: one that has been handled, or is kept already, is not 
   CHECK(handle(order, {0, 2, 2, 0, 1, 1, 2, 3}) == std::vector<unsigned>{0, 1, 2, 3});
 }
 
+TEST_CASE("Message order: one that comes while another is being handled waits for its end") {
+  MessageOrder order;
+  const auto arrive = [&](std::uint32_t number) {
+    return order.is_next(number, message_of(number));
+  };
+  REQUIRE(arrive(0));
+  CHECK(!arrive(1));  // inside the handling of 0
+  CHECK(!arrive(3));
+  const auto second = order.take_next();
+  REQUIRE(second);
+  CHECK(*second == message_of(1));
+  CHECK(!arrive(2));  // inside that of 1
+  CHECK(order.take_next() == message_of(2));
+  CHECK(order.take_next() == message_of(3));
+  CHECK(!order.take_next());
+  CHECK(arrive(4));
+}
+
 }  // namespace overlap::newrma

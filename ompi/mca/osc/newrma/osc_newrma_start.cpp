@@ -1,0 +1,234 @@
+// Operations out: which way each one takes, and its end.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "osc_newrma_window.hpp"
+
+#include "ompi/mca/common/overlap/process.hpp"
+
+namespace overlap::newrma {
+namespace {
+
+/// A put or accumulate whose bytes are at the origin as they go to the target, in one piece there.
+bool is_simple_write(const OperationCall& call) noexcept {
+  if (call.answers() || !call.writes()) return false;
+  if (!call.origin_data.is_contiguous() || !call.target_data.is_contiguous()) return false;
+  return call.bytes() != 0 && call.origin_data.bytes() >= call.bytes() &&
+         (call.element == nullptr || !has_gaps(*call.element));
+}
+
+}  // namespace
+
+void Window::start(Operation& base) {
+  auto& operation = static_cast<RmaOperation&>(base);
+  const OperationCall& call = operation.call();
+  if (process->interrupts.inside()) ++counters.thread_started;
+  if (comes_later(call)) {
+    ++counters.later_operations;
+    later_.push(operation, mapped_target(call));
+    update_polling();
+    return;
+  }
+  if (is_direct(call.target)) {
+    static_cast<void>(carry_out(call));  // the types have been checked
+    give_up(operation);
+    return;
+  }
+  if (is_passive(operation.access->epoch) && channel(call.target).unseen_writes.any()) {
+    Epochs::set_written(operation);  // gets, too: the target is asked, once
+    send_operation(operation);
+    return;
+  }
+  if (operation.transfer != nullptr) {
+    ++counters.transferred_operations;
+    counters.transferred_bytes += call.bytes();
+    operation.transfer->go();
+    return;
+  }
+  if (operation.by_copies)
+    start_by_copies(operation);
+  else
+    send_operation(operation);
+}
+
+void Window::start_by_copies(RmaOperation& operation) {
+  const OperationCall& call = operation.call();
+  operation.prepare_messages();
+  std::optional<CopiedMemory> memory =
+      CopiedMemory::of(*channel(call.target).endpoint(), *memory_, call.target);
+  if (memory && memory->carry_out(operation)) {
+    count_direct(call);
+    end_operation(operation);
+    return;
+  }
+  if (call.writes()) Epochs::set_written(operation);
+  send_rest(operation);
+}
+
+void Window::send_operation(RmaOperation& operation) {
+  operation.prepare_messages();
+  send_rest(operation);
+}
+
+void Window::send_rest(RmaOperation& operation) {
+  const OperationCall& call = operation.call();
+  note_sent_operation(call, *operation.access);
+  if (call.answers()) {
+    operation.id = next_id_++;
+    answered_.emplace(operation.id, &operation);
+  }
+  ++unsent_operations_;
+  channel(call.target).send_operation(operation);
+}
+
+void Window::note_sent_operation(const OperationCall& call, const Access& access) {
+  ++counters.sent_operations;
+  counters.sent_bytes += call.bytes();
+  UnseenWrites& unseen = channel(call.target).unseen_writes;
+  if (call.writes() && (access.epoch.kind == EpochKind::access || unseen.any()))
+    unseen.note_write();
+}
+
+void Window::transfer_ended(RmaOperation& operation, bool was_taken, bool ok) {
+  if (was_taken) --transfers_in_flight_;
+  if (ok) {
+    end_operation(operation);
+    return;
+  }
+  if (operation.call().writes()) Epochs::set_written(operation);
+  send_operation(operation);
+}
+
+// Operations.
+
+std::byte* Window::mapped_target(const OperationCall& call) const noexcept {
+  return memory_->flavor() == Flavor::dynamic ? reinterpret_cast<std::byte*>(call.start)
+                                              : memory_->data_of(call.target) + call.start;
+}
+
+/// Operations that follow may go to other nodes: their data moves while this one is copied.
+bool Window::comes_later(const OperationCall& call) const noexcept {
+  return memory_->spans_nodes() && call.target != self() && is_direct(call.target) &&
+         !call.accumulates() && call.bytes() >= tunables.later_min;
+}
+
+/// On memory that this process maps.
+int Window::carry_out(const OperationCall& call) noexcept {
+  std::byte* const memory = mapped_target(call);
+  count_direct(call);
+  if (!call.accumulates()) return copy_directly(call, memory);
+  return accumulate_directly(call, memory, *memory_->control_of(call.target));
+}
+
+void Window::count_direct(const OperationCall& call) noexcept {
+  ++counters.direct_operations;
+  counters.direct_bytes += call.bytes();
+}
+
+/// Does the kernel carry a call out? The target of an active epoch comes by itself, and short
+/// messages cost less. What is attached to a dynamic window only its owner knows.
+std::optional<CopiedMemory> Window::copied_memory(const OperationCall& call, const Access& access) {
+  const bool pays =
+      is_passive(access.epoch) || (!call.accumulates() && call.bytes() >= tunables.transfer_min);
+  if (is_passive(access.epoch) && channel(call.target).unseen_writes.any()) return {};
+  if (!pays || memory_->flavor() == Flavor::dynamic || !CopiedMemory::can_carry_out(call))
+    return {};
+  Endpoint* const endpoint = channel(call.target).endpoint();
+  return endpoint != nullptr ? CopiedMemory::of(*endpoint, *memory_, call.target) : std::nullopt;
+}
+
+Window::Way Window::way_of(const OperationCall& call, const Access& access) {
+  if (is_direct(call.target)) return Way::direct;
+  Endpoint* const endpoint = channel(call.target).endpoint();
+  if (endpoint == nullptr || memory_->flavor() == Flavor::dynamic) return Way::messages;
+  if (endpoint->copies_itself()) {
+    Rail* const rail = transfer_rail(*endpoint);
+    if (rail == nullptr || !copies_at_once(*rail, *memory_, call.target)) return Way::messages;
+  }
+  if (can_transfer(*endpoint, call)) return Way::transfer;
+  return is_passive(access.epoch) && copied_memory(call, access) ? Way::copies : Way::messages;
+}
+
+RmaOperation* Window::make_operation(const OperationCall& call, Way way, ompi_request_t** request) {
+  WindowRequest* const made = request != nullptr ? &WindowRequest::make(win_) : nullptr;
+  if (request != nullptr) *request = &made->ompi;
+  auto* const operation = new RmaOperation(call, made);
+  if (way == Way::transfer) {
+    operation->transfer = std::make_unique<OperationTransfer>(*this, *operation);
+    operation->writes = operation->writes && !ends_at_target(*channel(call.target).endpoint());
+  } else if (way == Way::copies) {
+    operation->by_copies = true;
+    operation->writes = false;
+  }
+  return operation;
+}
+
+int Window::operate(const OperationCall& call, ompi_request_t** request) {
+  // MPI has requests of operations in passive target epochs only.
+  if (request != nullptr && !epochs_.in_passive_epoch()) return MPI_ERR_RMA_SYNC;
+  Access* const access = epochs_.access_to(call.target);
+  if (access == nullptr) return MPI_ERR_RMA_SYNC;
+  if (is_direct(call.target) && Epochs::is_open(*access) && !comes_later(call)) {
+    if (request != nullptr) *request = &ompi_request_empty;
+    return carry_out(call);
+  }
+  if (Epochs::is_open(*access) && CopiedMemory::is_simple(call)) {
+    std::optional<CopiedMemory> memory = copied_memory(call, *access);
+    if (memory && memory->carry_out(call)) {
+      if (request != nullptr) *request = &ompi_request_empty;
+      count_direct(call);
+      return OMPI_SUCCESS;
+    }
+  }
+  const bool is_open = Epochs::is_open(*access);
+  const Way way = way_of(call, *access);
+  if (is_open && way == Way::messages && is_simple_write(call) &&
+      channel(call.target).takes_write(call.bytes())) {
+    if (request != nullptr) *request = &ompi_request_empty;
+    send_write(call, *access);
+    return OMPI_SUCCESS;
+  }
+  if (!is_open) ++counters.queued_operations;
+  if (!is_open || comes_later(call)) process->interrupts.renew_demand();
+  epochs_.add(*make_operation(call, way, request), *access);
+  update_polling();
+  return OMPI_SUCCESS;
+}
+
+/// A small put or accumulate that its target is ready for: its bytes go, and it is done here.
+void Window::send_write(const OperationCall& call, Access& access) {
+  MessageHead head = message_head();
+  head.kind = call.kind;
+  head.block_count = 1;
+  if (call.op != nullptr) head.op = static_cast<std::uint16_t>(call.op->o_f_to_c_index);
+  if (call.element != nullptr)
+    head.element = static_cast<std::uint16_t>(call.element->d_f_to_c_index);
+  const std::uint64_t start =
+      call.start + static_cast<std::uint64_t>(call.target_data.type->super.true_lb);
+  note_sent_operation(call, access);
+  epochs_.add_sent_write(access);
+  channel(call.target).send_write(head, {start, call.bytes()}, call.own_first_byte());
+}
+
+void Window::operation_sent(RmaOperation& operation) {
+  --unsent_operations_;
+  if (operation.is_done()) end_operation(operation);
+}
+
+void Window::end_operation(RmaOperation& operation) {
+  operation.finish();
+  const auto found = answered_.find(operation.id);
+  if (found != answered_.end() && found->second == &operation) answered_.erase(found);
+  give_up(operation);
+}
+
+/// It is done. The interrupt thread deletes nothing: the counts of references to datatypes are for
+/// MPI threads.
+void Window::give_up(RmaOperation& operation) {
+  std::unique_ptr<RmaOperation> owner(&operation);
+  if (operation.request() != nullptr) operation.request()->end();
+  epochs_.operation_done(operation);
+  if (!process->interrupts.inside()) return;
+  ended_in_thread_.push_back(std::move(owner));
+  update_polling();
+}
+
+}  // namespace overlap::newrma

@@ -1,0 +1,100 @@
+// Messages put together and taken apart again.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bundle.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include "test/support/catch.hpp"
+
+namespace overlap::newrma {
+namespace {
+
+using Message = std::vector<std::byte>;
+
+std::vector<Message> taken_apart(std::span<const std::byte> bytes, bool whole = true) {
+  std::vector<Message> messages;
+  const bool ends = Bundle::for_each(bytes, [&messages](std::span<const std::byte> each) {
+    messages.emplace_back(each.begin(), each.end());
+  });
+  REQUIRE(ends == whole);
+  return messages;
+}
+
+}  // namespace
+
+TEST_CASE("A bundle gives its messages back in their order") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 1000; ++round) {
+    const std::uint64_t room_bytes = random() % 3000;
+    Bundle bundle(room_bytes);
+    std::vector<Message> sent;
+    for (;;) {
+      Message message(random() % 200);
+      std::ranges::generate(message, [&random] { return static_cast<std::byte>(random()); });
+      if (!bundle.has_room(message.size())) break;
+      std::ranges::copy(message, bundle.add(message.size()).begin());
+      sent.push_back(message);
+    }
+    REQUIRE(bundle.messages() == sent.size());
+    REQUIRE(bundle.bytes().size() <= room_bytes);
+    REQUIRE(taken_apart(bundle.bytes()) == sent);
+    if (sent.size() == 1) REQUIRE(std::ranges::equal(bundle.message(), sent.front()));
+  }
+}
+
+TEST_CASE("A bundle that is cut off gives the messages in front of the cut") {
+  Bundle bundle(1000);
+  for (std::uint64_t bytes : {5, 0, 9}) {
+    std::ranges::fill(bundle.add(bytes), std::byte{1});
+  }
+  const std::span<const std::byte> whole = bundle.bytes();
+  for (std::size_t left = 0; left < whole.size(); ++left) {
+    const bool at_end = left == 0 || left == 8 + 5 || left == 8 + 5 + 8;
+    const std::size_t messages = (left >= 8 + 5 ? 1 : 0) + (left >= 8 + 5 + 8 ? 1 : 0);
+    REQUIRE(taken_apart(whole.first(left), at_end).size() == messages);
+  }
+}
+
+TEST_CASE("A bundle without room takes nothing") {
+  REQUIRE(!Bundle().has_room(0));
+  REQUIRE(!Bundle(7).has_room(0));
+  Bundle bundle(9);
+  REQUIRE(!bundle.has_room(2));
+  REQUIRE(bundle.has_room(1));
+  static_cast<void>(bundle.add(1));
+  REQUIRE(!bundle.has_room(0));
+}
+
+TEST_CASE("The first operations of a turn go at once, the others wait") {
+  BurstPace pace;
+  for (const std::uint32_t turn : {0U, 2U, 5U, 0xffffffffU, 1U}) {
+    for (unsigned i = 0; i < BurstPace::at_once; ++i) REQUIRE(!pace.holds(turn));
+    for (int i = 0; i < 5; ++i) REQUIRE(pace.holds(turn));
+  }
+}
+
+TEST_CASE("A row of operations goes on over the turns of its own calls") {
+  BurstPace pace;
+  std::uint32_t turn = 0xfffffffeU;
+  for (unsigned i = 0; i < 3 * BurstPace::at_once; ++i) static_cast<void>(pace.holds(turn));
+  for (int i = 0; i < 10; ++i) REQUIRE(pace.holds(++turn));
+  ++turn;
+  REQUIRE(!pace.holds(++turn));  // the program has waited in between
+}
+
+TEST_CASE("Single operations with turns between them never wait") {
+  BurstPace pace;
+  for (std::uint32_t turn = 0; turn < 10; ++turn) REQUIRE(!pace.holds(turn));
+}
+
+TEST_CASE("A row has ended when a turn has brought no more") {
+  BurstPace pace;
+  for (unsigned i = 0; i < BurstPace::at_once + 1; ++i) static_cast<void>(pace.holds(7));
+  REQUIRE(!pace.has_ended());
+  REQUIRE(pace.holds(8));
+  REQUIRE(!pace.has_ended());
+  REQUIRE(pace.has_ended());
+}
+
+}  // namespace overlap::newrma
