@@ -31,6 +31,11 @@ bool can_compute(const ompi_op_t& op, const ompi_datatype_t& element) noexcept {
   return index != -1 && op.o_func.intrinsic.fns[index] != nullptr;
 }
 
+bool applies(const ompi_op_t& op, const ompi_datatype_t& element) noexcept {
+  const bool moves = &op == &ompi_mpi_op_replace.op || &op == &ompi_mpi_op_no_op.op;
+  return moves || can_compute(op, element);
+}
+
 /// What is wrong with the type and operation of an accumulate. @returns  an MPI error class
 int fault_of(const OperationCall& call) noexcept {
   if (call.element == nullptr) return MPI_ERR_TYPE;
@@ -41,8 +46,7 @@ int fault_of(const OperationCall& call) noexcept {
     return fits ? MPI_SUCCESS : MPI_ERR_TYPE;
   }
   if (!ompi_op_is_intrinsic(call.op)) return MPI_ERR_OP;
-  const bool moves = call.op == &ompi_mpi_op_replace.op || call.op == &ompi_mpi_op_no_op.op;
-  return moves || can_compute(*call.op, *call.element) ? MPI_SUCCESS : MPI_ERR_OP;
+  return applies(*call.op, *call.element) ? MPI_SUCCESS : MPI_ERR_OP;
 }
 
 /// Give BTLs time where a program issues faster than they transfer: what they have taken is memory.
@@ -56,6 +60,51 @@ void make_room(const Window& window) {
     const Entry entry;
     crowded = window.is_crowded();
   }
+}
+
+/// Elements of one type without gaps that are as they are at both sides, at most few_bytes.
+/// @returns  their bytes; 0: they are others, or none
+std::uint64_t few_bytes_of(const ompi_datatype_t* own_type, int own_count,
+                           const ompi_datatype_t* type, int count) noexcept {
+  constexpr std::uint64_t few_bytes = 4096;
+  constexpr auto dense = OPAL_DATATYPE_FLAG_CONTIGUOUS | OPAL_DATATYPE_FLAG_NO_GAPS;
+  if (own_type != type || own_count != count || (type->super.flags & dense) != dense ||
+      type->super.true_lb != 0)
+    return 0;
+  const std::uint64_t bytes = type->super.size * static_cast<std::uint64_t>(count);
+  return bytes <= few_bytes ? bytes : 0;
+}
+
+/// The short way of operations of a few bytes on memory that this process maps.
+/// @param bytes  of few_bytes_of()
+/// @param act    called with the window and the target's memory
+/// @returns  false: it is none of those, or there is something wrong with it
+template <class Act>
+bool act_on_few(ompi_win_t* win, int target, std::ptrdiff_t displacement, std::uint64_t bytes,
+                Act&& act) noexcept {
+  if (bytes == 0) return false;
+  Window& window = window_of(win);
+  {
+    const Entry entry;
+    std::byte* const place = window.open_place(target, displacement, bytes);
+    if (place == nullptr) return false;
+    act(window, place);
+  }
+  progress_now_and_then(window);
+  return true;
+}
+
+/// The same of an accumulate. @param result  what was there before; nullptr: is not asked for
+bool accumulate_few(const void* origin, void* result, ompi_datatype_t* type, std::uint64_t bytes,
+                    int target, std::ptrdiff_t displacement, ompi_op_t* op,
+                    ompi_win_t* win) noexcept {
+  if (!ompi_datatype_is_predefined(type) || !ompi_op_is_intrinsic(op) || !applies(*op, *type))
+    return false;
+  return act_on_few(win, target, displacement, bytes, [&](Window& window, std::byte* place) {
+    const AccumulateGuard guard(*window.memory().control_of(target));
+    if (result != nullptr) std::memcpy(result, place, bytes);
+    apply_elements(*op, *type, place, {static_cast<const std::byte*>(origin), bytes});
+  });
 }
 
 /// Carry out what a call asks for. @param displacement  in the target's units
@@ -82,7 +131,7 @@ int operate(ompi_win_t* win, OperationCall& call, std::ptrdiff_t displacement,
     }
     if (crowded) [[unlikely]]
       make_room(window);
-    progress_now_and_then();
+    progress_now_and_then(window);
     return rc;
   });
 }
@@ -101,6 +150,10 @@ int rput(const void* origin, int origin_count, ompi_datatype_t* origin_type, int
 
 int put(const void* origin, int origin_count, ompi_datatype_t* origin_type, int target,
         std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_win_t* win) noexcept {
+  const std::uint64_t few = few_bytes_of(origin_type, origin_count, type, count);
+  if (act_on_few(win, target, displacement, few,
+                 [=](Window&, std::byte* place) { std::memcpy(place, origin, few); }))
+    return OMPI_SUCCESS;
   return rput(origin, origin_count, origin_type, target, displacement, count, type, win, nullptr);
 }
 
@@ -118,6 +171,10 @@ int rget(void* origin, int origin_count, ompi_datatype_t* origin_type, int targe
 
 int get(void* origin, int origin_count, ompi_datatype_t* origin_type, int target,
         std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_win_t* win) noexcept {
+  const std::uint64_t few = few_bytes_of(origin_type, origin_count, type, count);
+  if (act_on_few(win, target, displacement, few,
+                 [=](Window&, const std::byte* place) { std::memcpy(origin, place, few); }))
+    return OMPI_SUCCESS;
   return rget(origin, origin_count, origin_type, target, displacement, count, type, win, nullptr);
 }
 
@@ -137,6 +194,9 @@ int raccumulate(const void* origin, int origin_count, ompi_datatype_t* origin_ty
 int accumulate(const void* origin, int origin_count, ompi_datatype_t* origin_type, int target,
                std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_op_t* op,
                ompi_win_t* win) noexcept {
+  if (accumulate_few(origin, nullptr, type, few_bytes_of(origin_type, origin_count, type, count),
+                     target, displacement, op, win))
+    return OMPI_SUCCESS;
   return raccumulate(origin, origin_count, origin_type, target, displacement, count, type, op, win,
                      nullptr);
 }
@@ -170,6 +230,9 @@ int get_accumulate(const void* origin, int origin_count, ompi_datatype_t* origin
 int fetch_and_op(const void* origin, void* result, ompi_datatype_t* type, int target,
                  std::ptrdiff_t displacement, ompi_op_t* op, ompi_win_t* win) noexcept {
   if (!ompi_datatype_is_predefined(type)) return MPI_ERR_TYPE;
+  if (accumulate_few(origin, result, type, few_bytes_of(type, 1, type, 1), target, displacement, op,
+                     win))
+    return OMPI_SUCCESS;
   return get_accumulate(origin, 1, type, result, 1, type, target, displacement, 1, type, op, win);
 }
 

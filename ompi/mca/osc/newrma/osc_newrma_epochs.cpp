@@ -25,7 +25,7 @@ int ask_and_wait(ompi_win_t* win, Ask&& ask, Rank target = 0) noexcept {
     if (waits)
       wait_for(event);
     else
-      progress_now_and_then();
+      progress_now_and_then(window_of(win));
     return OMPI_SUCCESS;
   });
 }

@@ -162,12 +162,12 @@ int Windows::poll() {
   return count;
 }
 
-void progress_now_and_then() noexcept {
+void progress_now_and_then(Window& window) noexcept {
   // Turns of our own: opal_progress may give the processor away, for milliseconds on a busy node.
   constexpr unsigned calls_per_turn = 64;
   constexpr unsigned calls_per_long_turn = 4096;
-  thread_local unsigned calls = 0;
-  if (++calls % calls_per_turn != 0) return;
+  const unsigned calls = window.count_call();
+  if (calls % calls_per_turn != 0) return;
   if (calls % calls_per_long_turn == 0)
     opal_progress();
   else

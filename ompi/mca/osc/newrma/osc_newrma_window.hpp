@@ -4,6 +4,7 @@
 
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -78,6 +79,11 @@ class Window final : private Host {
   /// @returns  OMPI_SUCCESS, or an MPI error class: no epoch
   [[nodiscard]] int operate(const OperationCall& call, ompi_request_t** request);
 
+  /// Memory that this process maps, for a put or get that is carried out and counted at once.
+  /// @returns  nullptr: it is none of those, or there is something wrong with it
+  [[nodiscard]] std::byte* open_place(Rank target, std::ptrdiff_t displacement,
+                                      std::uint64_t bytes) noexcept;
+
   /// What wakes a process that sleeps, for a message of this window (P4.8).
   [[nodiscard]] node::Envelope envelope(Rank source) const noexcept {
     return {.kind = node::WaitKind::epoch, .context = comm_index(&comm_), .source = source};
@@ -117,6 +123,13 @@ class Window final : private Host {
   void leave_to_mpi_thread() noexcept;
   /// A channel lets operations wait for more: Channel::let_go() follows in each turn.
   void hold(Channel& channel);
+
+  /// Calls that have waited for nobody. @thread  any: a hint
+  [[nodiscard]] unsigned count_call() noexcept {
+    const unsigned calls = calls_.load(std::memory_order_relaxed) + 1;
+    calls_.store(calls, std::memory_order_relaxed);
+    return calls;
+  }
 
   /// A message of another rank, in any order.
   void receive(std::span<const std::byte> message);
@@ -189,6 +202,7 @@ class Window final : private Host {
   static constexpr std::size_t in_flight_max = 4096;
   std::size_t transfers_in_flight_ = 0;
   std::size_t unsent_operations_ = 0;
+  std::atomic<unsigned> calls_{0};  ///< see count_call(); orders nothing
   bool channels_left_ = false;
   std::vector<Channel*> held_;  ///< see hold()
   bool polled_ = false;         ///< as needs_poll() was when it was counted (Windows::note_polled)
@@ -241,7 +255,7 @@ extern Windows windows;
 void wait_for(const WaitedEvent& event);
 /// A call ends that has waited for nobody: programs wait in loops of such calls for what others do.
 /// @thread  progress lock NOT held
-void progress_now_and_then() noexcept;
+void progress_now_and_then(Window& window) noexcept;
 
 /// The tables of functions.
 [[nodiscard]] ompi_osc_base_module_t module_table() noexcept;
