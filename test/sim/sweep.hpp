@@ -16,6 +16,7 @@
 
 #include "test/sim/explorer.hpp"
 #include "test/support/catch.hpp"
+#include "test/support/thinning.hpp"
 
 namespace overlap::speculative::sim {
 
@@ -26,13 +27,6 @@ inline constexpr Transport::Write all_writes[] = {
 inline constexpr Transport::Chain both_chains[] = {Transport::Chain::at_once,
                                                    Transport::Chain::after_stall};
 
-// A sanitizer's build takes ten times as long, and looks for other faults: it takes fewer cases.
-// The factor is prime and greater than any dimension of the sweeps.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr unsigned thinning = 17;
-#else
-inline constexpr unsigned thinning = 1;
-#endif
 /// Does a sample have enough cases to meet all that its sweep is about?
 inline constexpr bool samples_cover = thinning == 1;
 

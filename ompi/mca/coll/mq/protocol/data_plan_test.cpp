@@ -13,6 +13,7 @@
 #include "ompi/mca/coll/mq/protocol/plan_check.hpp"
 #include "ompi/mca/coll/mq/protocol/reduce_plan.hpp"
 #include "test/support/catch.hpp"
+#include "test/support/thinning.hpp"
 
 namespace {
 
@@ -20,7 +21,7 @@ using namespace overlap::coll_mq;
 using check::Memory;
 using check::Value;
 
-constexpr Rank most = 65;
+constexpr Rank most = overlap::thinning == 1 ? 65 : 17;
 
 std::vector<Plan> plans_of(Rank size, const std::function<Plan(Rank)>& make) {
   std::vector<Plan> plans;
