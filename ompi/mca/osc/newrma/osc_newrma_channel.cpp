@@ -101,7 +101,8 @@ void Channel::send_data(std::uint32_t id, std::uint64_t offset_bytes,
 }
 
 void Channel::send_memory(std::uint32_t id, std::uint64_t offset_bytes, std::vector<Block> blocks) {
-  if (const std::uint64_t bytes = bytes_of(blocks); bytes <= small_max_bytes) {
+  const std::uint64_t bytes = bytes_of(blocks);
+  if (endpoint_ != nullptr && bytes <= std::min(room_bytes(), small_max_bytes)) {
     MessageHead head = head_of(Kind::data);
     head.id = id;
     head.value = offset_bytes;
