@@ -4,6 +4,7 @@
 #include "rma.hpp"
 
 #include <initializer_list>
+#include <limits>
 
 using namespace overlap::test;
 
@@ -273,6 +274,7 @@ TEST_CASE("Displacement outside of the window") {
                                     {Faulty::words - 1, 2},
                                     {-1, 1},
                                     {far, 1},
+                                    {std::numeric_limits<MPI_Aint>::max() - 3, 1},
                                     {0, static_cast<int>(Faulty::words) + 1}}) {
       CAPTURE(name_of(kind), at, count);
       MPI_Win_lock(MPI_LOCK_SHARED, to, 0, window.win);
@@ -292,6 +294,18 @@ TEST_CASE("Displacement outside of the window") {
       }
       MPI_Win_unlock(to, window.win);
     }
+    window.expect_works();
+  }
+}
+
+TEST_CASE("A call that fails behind a fence begins no epoch") {
+  for (const Kind kind : {Kind::create, Kind::allocate, Kind::shared}) {
+    CAPTURE(name_of(kind));
+    Faulty window(kind);
+    MPI_Win_fence(0, window.win);
+    expect(window.every_call(window.right(), Faulty::words), range_error);
+    CHECK(MPI_Win_lock(MPI_LOCK_SHARED, window.right(), 0, window.win) == MPI_SUCCESS);
+    CHECK(MPI_Win_unlock(window.right(), window.win) == MPI_SUCCESS);
     window.expect_works();
   }
 }

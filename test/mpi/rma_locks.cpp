@@ -1,6 +1,7 @@
 // Field: one-sided communication: locks and flushes.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rma.hpp"
+#include "scene.hpp"
 
 #include <sys/resource.h>
 
@@ -350,4 +351,27 @@ TEST_CASE("A row of small operations arrives without a flush while nobody but lo
   MPI_Comm_free(&pair);
   MPI_Group_free(&both);
   MPI_Group_free(&world);
+}
+
+TEST_CASE("A local flush sends a row of small puts", "[stricter]") {
+  constexpr std::size_t row = 20;
+  Array<Word> window(row);
+  Steps steps;
+  const Word one = 1;
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (size() >= 2 && rank() == 0) {
+    MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window.win);
+    for (std::size_t i = 0; i < row; ++i) put(window, one, 1, i);
+    MPI_Win_flush_local(1, window.win);
+    steps.wait_for(1);  // without MPI until they have arrived
+    MPI_Win_unlock(1, window.win);
+  } else if (rank() == 1) {
+    for (std::size_t i = 0; i < row; ++i) {
+      int found = 0;
+      while (*static_cast<volatile Word*>(&window[i]) != one)
+        MPI_Iprobe(MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+    }
+    steps.reach(1);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
 }

@@ -104,6 +104,35 @@ TEST_CASE("P5.6: a put that waits for its target goes out while the origin compu
   MPI_Group_free(&other);
 }
 
+TEST_CASE("P5.6: a row of small puts goes out while the origin computes and its thread sleeps") {
+  if (size() != 2 || !interrupts()) return;
+  constexpr std::size_t row = 30;
+  Window window(row);
+  meet(window);
+  Steps steps;
+  int step = 0;
+  for (std::uint64_t round = 1; round <= 3; ++round) {
+    CAPTURE(round);
+    const Bytes data = pattern(row, round);
+    if (rank() == origin) {
+      MPI_Win_lock(MPI_LOCK_SHARED, target, 0, window.win);
+      MPI_Win_flush(target, window.win);
+      std::this_thread::sleep_for(microseconds(20000));
+      for (std::size_t i = 0; i < row; ++i)
+        MPI_Put(&data[i], 1, MPI_BYTE, target, window.at(target, i), 1, MPI_BYTE, window.win);
+      steps.reach(step + 1);
+      steps.wait_for(step + 2);  // without MPI until they have arrived
+      MPI_Win_unlock(target, window.win);
+    } else {
+      steps.wait_for(step + 1);
+      CHECK(watch(window.memory, row, round));
+      steps.reach(step + 2);
+    }
+    step += 2;
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 TEST_CASE("P5.6: a put that waits for its target wakes a thread that naps") {
   if (size() != 2 || !interrupts() || over_tcp()) return;
   Window window(sizes[0]);

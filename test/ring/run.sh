@@ -87,7 +87,7 @@ if [ -f "$prefix/lib/openmpi/mca_osc_newrma.so" ]; then
 osc/newrma            | 2  | speculative     | rma_data rma_ops rma_types rma_epochs rma_locks rma_windows rma_random rma_threads | --mca osc newrma
 osc/newrma            | 4  | speculative     | rma_data rma_epochs rma_locks rma_random                                         | --mca osc newrma
 osc/newrma, progress  | 2  | speculative     | rma_progress rma_epochs rma_locks                                                | --mca osc newrma --mca common_overlap_progress on
-osc/newrma, slots of 256 bytes | 2 | speculative | rma_data rma_types                                                              | --mca osc newrma --mca btl_ring_slot_bytes 256
+osc/newrma, 512 bytes | 2  | speculative     | rma_ops rma_random                                                               | --mca osc newrma --mca btl_ring_slot_bytes 256 --mca btl_ring_channel_bytes 512
 osc/newrma, no thread | 2  | speculative     | rma_passive                                                                      | --mca osc newrma --mca common_overlap_progress off -x OVERLAP_TEST_ACCUMULATES=0
 osc/newrma            | 3  | speculative     | $nonblocking                                                                     | --mca osc newrma
 END

@@ -60,6 +60,10 @@ class InterruptThread {
   void drop_demand() noexcept {
     if (--demand_ == 0 && serves_btls()) watch_stay(false);
   }
+  /// Something waits for a turn of progress that this thread can take, or no longer: the calls that
+  /// leave MPI ring.
+  void add_left_work() noexcept { ++left_work_; }
+  void drop_left_work() noexcept { --left_work_; }
   [[nodiscard]] node::Waits& waits() noexcept { return node_.waits(); }
   /// Is the caller this thread? What it ends, an MPI thread completes. @thread  progress lock held
   [[nodiscard]] bool inside() const noexcept { return endpoints_.in_interrupt_thread; }
@@ -133,7 +137,7 @@ class InterruptThread {
   static void fence() noexcept { node::full_fence(); }  // R2, pairs with S2 (node/wake.hpp)
   [[nodiscard]] bool look_again(bool in_thread) noexcept;
   [[nodiscard]] bool is_stale() noexcept {
-    return (driver_.turns_events() && is_watch_stale()) || has_work() ||
+    return (driver_.turns_events() && is_watch_stale()) || has_work() || left_work_ != 0 ||
            network_descriptor() != watched_network_;
   }
   /// A call may have come to know a process whose connection was left to MPI threads.
@@ -161,6 +165,7 @@ class InterruptThread {
   bool left_connections_ = false;  ///< in the thread's last turn
   bool fresh_ = false;             ///< demand has been added, and no call has left MPI since
   std::uint32_t demand_ = 0;
+  std::uint32_t left_work_ = 0;
   std::uint32_t synced_turns_ = 0;           ///< turns() when the watch was synced
   std::atomic<Doze> own_doze_{Doze::awake};  ///< without a node area
   std::atomic<bool> stopping_{false};  ///< S1 stop() sets it (release) -> S2 stopping() (acquire)

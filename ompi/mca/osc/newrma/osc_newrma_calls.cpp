@@ -21,9 +21,11 @@ bool is_inside(const WindowMemory& memory, const OperationCall& call, bool own) 
     return !own || memory.find(call.start + static_cast<std::uint64_t>(range.begin),
                                static_cast<std::uint64_t>(range.end - range.begin)) != nullptr;
   }
+  std::int64_t begin = 0, end = 0;
   const auto start = static_cast<std::int64_t>(call.start);
-  return start + range.begin >= 0 &&
-         start + range.end <= static_cast<std::int64_t>(memory.bytes_of(call.target));
+  return !__builtin_add_overflow(start, range.begin, &begin) &&
+         !__builtin_add_overflow(start, range.end, &end) && begin >= 0 &&
+         end <= static_cast<std::int64_t>(memory.bytes_of(call.target));
 }
 
 bool can_compute(const ompi_op_t& op, const ompi_datatype_t& element) noexcept {
@@ -84,12 +86,14 @@ bool act_on_few(ompi_win_t* win, int target, std::ptrdiff_t displacement, std::u
                 Act&& act) noexcept {
   if (bytes == 0) return false;
   Window& window = window_of(win);
-  {
+  const int rc = guarded([&]() -> int {
     const Entry entry;
     std::byte* const place = window.open_place(target, displacement, bytes);
-    if (place == nullptr) return false;
+    if (place == nullptr) return OMPI_ERR_NOT_FOUND;
     act(window, place);
-  }
+    return OMPI_SUCCESS;
+  });
+  if (rc != OMPI_SUCCESS) return false;
   progress_now_and_then(window);
   return true;
 }
@@ -116,7 +120,9 @@ int operate(ompi_win_t* win, OperationCall& call, std::ptrdiff_t displacement,
     const WindowMemory& memory = window.memory();
     const std::ptrdiff_t unit =
         memory.flavor() == Flavor::dynamic ? 1 : memory.displacement_unit_of(call.target);
-    call.start = static_cast<std::uint64_t>(displacement * unit);
+    std::ptrdiff_t start = 0;
+    if (__builtin_mul_overflow(displacement, unit, &start)) return MPI_ERR_RMA_RANGE;
+    call.start = static_cast<std::uint64_t>(start);
     if (!is_inside(memory, call, call.target == window.self())) return MPI_ERR_RMA_RANGE;
     if (call.accumulates()) {
       call.element = element_of(*call.target_data.type);

@@ -182,12 +182,14 @@ bool Channel::holds_operation() {
   return held_ = true;
 }
 
-bool Channel::let_go() {
+bool Channel::has_row_ended() noexcept {
   // The interrupt thread may sleep after its turn.
-  if (held_ && !pace_.has_ended() && !process->interrupts.inside()) return false;
+  return !held_ || pace_.has_ended() || process->interrupts.inside();
+}
+
+void Channel::let_go() {
   listed_ = false;
   if (held_) go_on();
-  return true;
 }
 
 /// @returns  false: only an MPI thread can make the endpoint

@@ -63,11 +63,16 @@ class Channel final : public Work {
   [[nodiscard]] bool empty() const noexcept { return items_.empty(); }
   /// Offer what waits; an MPI thread makes the endpoint if there is none.
   void go_on();
-  /// A progress turn: operations that wait for more of them go if none has come.
-  /// @returns  false: they wait on
-  [[nodiscard]] bool let_go();
-  /// Answers that are sent while one lives go together when it ends.
-  class Together;
+  /// A progress turn: has it brought no more operations since the last one?
+  [[nodiscard]] bool has_row_ended() noexcept;
+  /// Operations wait for more of them no longer. It is in no list of Window::hold() any more.
+  void let_go();
+  /// What is sent in between goes together when it ends.
+  void begin_together() noexcept { together_ = true; }
+  void end_together() {
+    together_ = false;
+    go_on();
+  }
   [[nodiscard]] bool try_again() override;
 
   MessageOrder order;  ///< of what comes in
@@ -113,22 +118,8 @@ class Channel final : public Work {
   bool sending_ = false;   ///< the first item: nothing is added to it
   bool held_ = false;      ///< `items_` wait for more of them
   bool listed_ = false;    ///< among those that Window::hold() keeps
-  bool together_ = false;  ///< a Together lives
+  bool together_ = false;  ///< between begin_together() and end_together()
   bool key_sent_ = false;
-};
-
-class Channel::Together {
- public:
-  explicit Together(Channel& channel) noexcept : channel_(channel) { channel_.together_ = true; }
-  Together(const Together&) = delete;
-  Together& operator=(const Together&) = delete;
-  ~Together() {
-    channel_.together_ = false;
-    if (!channel_.empty()) channel_.go_on();
-  }
-
- private:
-  Channel& channel_;
 };
 
 }  // namespace overlap::newrma

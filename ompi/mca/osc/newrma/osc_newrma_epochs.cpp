@@ -20,7 +20,7 @@ int ask_and_wait(ompi_win_t* win, Ask&& ask, Rank target = 0) noexcept {
       const LeavingEntry entry(process->interrupts);
       if (!ask(window_of(win).epochs(), event)) return MPI_ERR_RMA_SYNC;
       waits = event.pending != 0;
-      window_of(win).update_polling();
+      window_of(win).let_go();
     }
     if (waits)
       wait_for(event);
@@ -39,7 +39,7 @@ int ask_for_request(ompi_win_t* win, ompi_request_t** handle, Ask&& ask, Rank ta
     WindowRequest& request = WindowRequest::make(*win);
     ++request.event.pending;  // not before the request is known to its caller
     const bool allowed = ask(window_of(win).epochs(), static_cast<Event&>(request.event));
-    window_of(win).update_polling();
+    window_of(win).let_go();
     if (!allowed) static_cast<void>(request.life.free());
     if (--request.event.pending == 0)
       request.end();

@@ -66,9 +66,11 @@ void Window::handle(std::span<const std::byte> message) {
   MessageHead head;
   std::memcpy(&head, message.data(), sizeof head);
   if (head.kind == Kind::bundle) {
-    const Channel::Together together(channel(head.source));
+    Channel& answers = channel(head.source);
+    answers.begin_together();
     static_cast<void>(
         Bundle::for_each(message.subspan(sizeof head), [this](auto each) { handle(each); }));
+    answers.end_together();
     return;
   }
   if (head.kind == Kind::notice) {

@@ -110,17 +110,18 @@ bool Window::comes_later(const OperationCall& call) const noexcept {
          !call.accumulates() && call.bytes() >= tunables.later_min;
 }
 
-std::byte* Window::open_place(Rank target, std::ptrdiff_t displacement,
-                              std::uint64_t bytes) noexcept {
+std::byte* Window::open_place(Rank target, std::ptrdiff_t displacement, std::uint64_t bytes) {
   if (!has_rank(target) || !memory_->allocates()) return nullptr;
+  std::byte* const data = memory_->data_of(target);
+  std::ptrdiff_t start = 0;
+  if (data == nullptr || (memory_->spans_nodes() && bytes >= tunables.later_min) ||
+      __builtin_mul_overflow(displacement, memory_->displacement_unit_of(target), &start) ||
+      start < 0 || static_cast<std::uint64_t>(start) > memory_->bytes_of(target) ||
+      bytes > memory_->bytes_of(target) - static_cast<std::uint64_t>(start))
+    return nullptr;
+  // Not before: it records that the program accesses that rank.
   const Access* const access = epochs_.access_to(target);
   if (access == nullptr || !Epochs::is_open(*access)) return nullptr;
-  std::byte* const data = memory_->data_of(target);
-  const auto size_bytes = static_cast<std::int64_t>(memory_->bytes_of(target));
-  const std::ptrdiff_t start = displacement * memory_->displacement_unit_of(target);
-  if (data == nullptr || start < 0 || start + static_cast<std::int64_t>(bytes) > size_bytes ||
-      (memory_->spans_nodes() && bytes >= tunables.later_min))
-    return nullptr;
   ++counters.direct_operations;
   counters.direct_bytes += bytes;
   return data + start;

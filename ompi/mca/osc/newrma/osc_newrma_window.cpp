@@ -24,6 +24,7 @@ Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<Windo
 
 Window::~Window() {
   if (polled_) windows.note_polled(false);
+  if (has_left_work_) process->interrupts.drop_left_work();
   --own_windows;
   demand_.drop(process->interrupts);
   windows.remove(*this);
@@ -57,7 +58,20 @@ void Window::hold(Channel& channel) {
   update_polling();
 }
 
+void Window::let_go() {
+  while (!held_.empty()) {
+    Channel* const last = held_.back();
+    held_.pop_back();
+    last->let_go();
+  }
+  update_polling();
+}
+
 void Window::update_polling() {
+  if (has_left_work_ != has_left_work()) {
+    has_left_work_ = !has_left_work_;
+    has_left_work_ ? process->interrupts.add_left_work() : process->interrupts.drop_left_work();
+  }
   if (polled_ == needs_poll()) return;
   polled_ = !polled_;
   windows.note_polled(polled_);
@@ -72,8 +86,12 @@ void Window::poll() {
       give_up(*copied);
     }
   }
-  for (Channel* const each : std::exchange(held_, {})) {
-    if (!each->let_go()) held_.push_back(each);
+  // What is sent may let others wait, or go.
+  for (std::size_t i = held_.size(); i-- > 0;) {
+    Channel* const each = i < held_.size() ? held_[i] : nullptr;
+    if (each == nullptr || !each->has_row_ended()) continue;
+    held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
+    each->let_go();
   }
   if (process->interrupts.inside()) return;
   ended_in_thread_.clear();

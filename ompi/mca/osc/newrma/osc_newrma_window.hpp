@@ -82,7 +82,7 @@ class Window final : private Host {
   /// Memory that this process maps, for a put or get that is carried out and counted at once.
   /// @returns  nullptr: it is none of those, or there is something wrong with it
   [[nodiscard]] std::byte* open_place(Rank target, std::ptrdiff_t displacement,
-                                      std::uint64_t bytes) noexcept;
+                                      std::uint64_t bytes);
 
   /// What wakes a process that sleeps, for a message of this window (P4.8).
   [[nodiscard]] node::Envelope envelope(Rank source) const noexcept {
@@ -131,6 +131,9 @@ class Window final : private Host {
     return calls;
   }
 
+  /// A call that synchronizes: operations need not wait for more of them.
+  void let_go();
+
   /// A message of another rank, in any order.
   void receive(std::span<const std::byte> message);
   /// Look at locks that are waited for, and at channels without an endpoint.
@@ -139,6 +142,8 @@ class Window final : private Host {
     return epochs_.awaits_lock() || channels_left_ || !held_.empty() || !ended_in_thread_.empty() ||
            !later_.empty();
   }
+  /// Does something wait for a turn that the interrupt thread can take?
+  [[nodiscard]] bool has_left_work() const noexcept { return !held_.empty() || !later_.empty(); }
   /// Be polled in each turn while that is needed; after whatever may change it.
   void update_polling();
   /// Has everything gone out?
@@ -205,6 +210,7 @@ class Window final : private Host {
   std::atomic<unsigned> calls_{0};  ///< see count_call(); orders nothing
   bool channels_left_ = false;
   std::vector<Channel*> held_;  ///< see hold()
+  bool has_left_work_ = false;  ///< as has_left_work() was when it was counted
   bool polled_ = false;         ///< as needs_poll() was when it was counted (Windows::note_polled)
   std::vector<std::unique_ptr<RmaOperation>> ended_in_thread_;
   LaterCopies later_;
