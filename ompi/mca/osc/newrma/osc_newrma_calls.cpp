@@ -65,16 +65,17 @@ void make_room(const Window& window) {
 }
 
 /// Elements of one type without gaps that are as they are at both sides, at most few_bytes.
-/// @returns  their bytes; 0: they are others, or none
+/// @returns  their bytes; not_few: they are others
+constexpr std::uint64_t not_few = UINT64_MAX;
 std::uint64_t few_bytes_of(const ompi_datatype_t* own_type, int own_count,
                            const ompi_datatype_t* type, int count) noexcept {
   constexpr std::uint64_t few_bytes = 4096;
   constexpr auto dense = OPAL_DATATYPE_FLAG_CONTIGUOUS | OPAL_DATATYPE_FLAG_NO_GAPS;
   if (own_type != type || own_count != count || (type->super.flags & dense) != dense ||
       type->super.true_lb != 0)
-    return 0;
+    return not_few;
   const std::uint64_t bytes = type->super.size * static_cast<std::uint64_t>(count);
-  return bytes <= few_bytes ? bytes : 0;
+  return bytes <= few_bytes ? bytes : not_few;
 }
 
 /// The short way of operations of a few bytes on memory that this process maps.
@@ -84,7 +85,7 @@ std::uint64_t few_bytes_of(const ompi_datatype_t* own_type, int own_count,
 template <class Act>
 bool act_on_few(ompi_win_t* win, int target, std::ptrdiff_t displacement, std::uint64_t bytes,
                 Act&& act) noexcept {
-  if (bytes == 0) return false;
+  if (bytes == not_few) return false;
   Window& window = window_of(win);
   const int rc = guarded([&]() -> int {
     const Entry entry;
