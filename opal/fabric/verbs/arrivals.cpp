@@ -33,8 +33,9 @@ Arrivals::Arrivals(CompletionChannel channel, std::span<const int> events) noexc
 bool Arrivals::open(std::span<const int> events) noexcept {
   all_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
   return all_ && set_up(all_.get()) && set_up(channel_->fd) &&
-         watch(all_.get(), channel_->fd, EPOLLIN) &&
-         // Others read them, perhaps later: an event wakes once.
+         // Edges alone: the channel of a device that is removed can be read for ever, without an
+         // event to take. The others are read elsewhere, perhaps later.
+         watch(all_.get(), channel_->fd, EPOLLIN | EPOLLET) &&
          std::ranges::all_of(
              events, [this](int each) { return watch(all_.get(), each, EPOLLIN | EPOLLET); });
 }
@@ -50,11 +51,12 @@ void Arrivals::arm() noexcept {
 /// Each is acknowledged at once: ibv_destroy_cq waits for those that are not, and only for those
 /// that somebody has taken.
 void Arrivals::take_events() noexcept {
+  // Edges first: an event that comes after they were taken makes another one.
+  epoll_event edges[4];
+  while (epoll_wait(all_.get(), edges, std::size(edges), 0) == std::ssize(edges)) {}
   ibv_cq* queue = nullptr;
   void* context = nullptr;
   while (ibv_get_cq_event(channel_.get(), &queue, &context) == 0) ibv_ack_cq_events(queue, 1);
-  epoll_event edges[4];
-  while (epoll_wait(all_.get(), edges, std::size(edges), 0) == std::ssize(edges)) {}
 }
 
 }  // namespace overlap::fabric::verbs

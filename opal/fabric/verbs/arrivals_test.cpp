@@ -3,6 +3,7 @@
 #include "arrivals.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -38,7 +39,12 @@ struct FakeDevice {
   FakeDevice(const FakeDevice&) = delete;
   FakeDevice& operator=(const FakeDevice&) = delete;
   ~FakeDevice() {
-    for (const int end : ends) ::close(end);
+    ::close(ends[0]);
+    remove();
+  }
+  /// The channel has an end of file: poll() reports it until the channel is closed.
+  void remove() {
+    if (ends[1] != -1) ::close(std::exchange(ends[1], -1));
   }
   /// A channel without events, as libibverbs frees it.
   CompletionChannel make_channel() {
@@ -54,6 +60,11 @@ struct FakeDevice {
   ibv_cq first{};
   ibv_cq second{};
 };
+
+bool is_readable(const Arrivals& arrivals) {
+  pollfd sleeper{arrivals.descriptor(), POLLIN, 0};
+  return ::poll(&sleeper, 1, 0) == 1;
+}
 
 }  // namespace
 
@@ -85,6 +96,21 @@ TEST_CASE("Arming asks each queue that is there for solicited entries", "[verbs]
   arrivals.remove(device.first);
   arrivals.arm();
   REQUIRE(asked == 3);
+}
+
+TEST_CASE("The channel of a removed device wakes once, not for ever", "[verbs][arrivals]") {
+  FakeDevice device;
+  Arrivals arrivals(device.make_channel());
+  REQUIRE(arrivals.channel() != nullptr);
+  arrivals.add(device.first);
+  arrivals.arm();
+  REQUIRE_FALSE(is_readable(arrivals));
+  device.remove();
+  REQUIRE(is_readable(arrivals));
+  for (int look = 0; look < 2; ++look) {
+    arrivals.arm();
+    REQUIRE_FALSE(is_readable(arrivals));
+  }
 }
 
 TEST_CASE("A channel that cannot be made non-blocking is none", "[verbs][arrivals]") {
