@@ -252,6 +252,7 @@ void Server::send_unsent(Session& session) {
     if (transfer == Transfer::ended) return end(session);
     count_event(session, session.unsent.front());
     session.unsent.pop_front();
+    if (session.client != nullptr) notify(*session.client);
   }
   epoll_event event{};
   event.events = EPOLLIN;

@@ -341,6 +341,36 @@ TEST_CASE("A client that never takes its wake-ups, or takes them away, stops nob
   Link still_works;
 }
 
+TEST_CASE("Events that found no room in the socket wake who sleeps when they come",
+          "[soft][arrivals]") {
+  Link link;
+  constexpr int requests = 1000;  // more than the socket takes
+  for (int i = 0; i < requests; ++i) {
+    const auto gone = link.a.make_pair(1);
+    REQUIRE(link.a.device->connect(*gone, link.b.device->address(), PrivateData{}) == Status::done);
+  }
+  Event event;
+  int taken = 0;
+  const auto take_all = [&] {
+    for (; link.b.device->poll_event(event); ++taken)
+      CHECK(event.kind == Event::Kind::connect_request);
+  };
+  const int pid = device_process();
+  REQUIRE(::kill(pid, SIGSTOP) == 0);  // nothing below may leave it so
+  link.b.device->arm_arrivals();
+  take_all();
+  CHECK(taken > 0);
+  CHECK(taken < requests);
+  link.b.device->arm_arrivals();
+  CHECK_FALSE(is_readable(*link.b.device, 0));
+  ::kill(pid, SIGCONT);
+  CHECK(is_readable(*link.b.device, patience_s * 1000));
+  await("the other requests", [&] {
+    take_all();
+    return taken == requests;
+  });
+}
+
 // Its own poster computes nothing while it polls: the device is better off beside it.
 TEST_CASE("A process that is two clients does not pull the device to where it posts",
           "[soft][doorbell]") {
