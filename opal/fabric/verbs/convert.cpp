@@ -125,6 +125,10 @@ std::uint32_t rate_mbytes_s(std::uint8_t speed_code, std::uint8_t width_code) no
   return value(lane_mbytes_s, speed_code) * value(lanes, width_code);
 }
 
+int completion_vector(int vectors, int process) noexcept {
+  return vectors > 0 ? process % vectors : 0;
+}
+
 std::uint32_t mtu_bytes(int code) noexcept {
   for (const std::uint32_t bytes : {256U, 512U, 1024U, 2048U, 4096U}) {
     if (mtu_code(bytes) == code) return bytes;

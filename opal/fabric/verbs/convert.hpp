@@ -38,6 +38,10 @@ void set_path(ibv_ah_attr& path, const VerbsOptions& options) noexcept;
 [[nodiscard]] std::uint32_t rate_mbytes_s(std::uint8_t speed_code,
                                           std::uint8_t width_code) noexcept;
 
+/// Which of a device's interrupts tells a process of its arrivals: those of a node, whose numbers
+/// mostly follow each other, share all of them.
+[[nodiscard]] int completion_vector(int vectors, int process) noexcept;
+
 /// @returns  bytes of a packet, 0 for an unknown code
 [[nodiscard]] std::uint32_t mtu_bytes(int code) noexcept;
 

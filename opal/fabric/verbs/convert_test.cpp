@@ -4,6 +4,8 @@
 
 #include <arpa/inet.h>
 
+#include <array>
+
 #include "test/support/catch.hpp"
 
 using namespace overlap::fabric;
@@ -143,4 +145,14 @@ TEST_CASE("a path keeps what no option changes", "[verbs]") {
   CHECK(local.sl == 15);
   CHECK(local.grh.traffic_class == 0);
   CHECK(local.grh.sgid_index == 0);
+}
+
+TEST_CASE("the processes of a node share the interrupts of a device", "[verbs]") {
+  REQUIRE(completion_vector(0, 1234) == 0);  // none is told
+  REQUIRE(completion_vector(1, 1234) == 0);
+  constexpr int vectors = 8;
+  std::array<int, vectors> users{};
+  for (int process = 4000; process < 4000 + 2 * vectors; ++process)
+    ++users.at(static_cast<std::size_t>(completion_vector(vectors, process)));
+  for (const int each : users) REQUIRE(each == 2);
 }

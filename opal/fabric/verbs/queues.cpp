@@ -9,6 +9,7 @@
 #include "queues.hpp"
 
 #include <arpa/inet.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -67,7 +68,8 @@ VerbsCompletionQueue::VerbsCompletionQueue(Core& core, std::uint32_t entries) : 
   const std::string what = entries_text("completion queue", entries, core.capabilities,
                                         core.capabilities.completion_queue_max);
   queue_.reset(ibv_create_cq(core.port.context.get(), static_cast<int>(entries), nullptr,
-                             core.arrivals.channel(), 0));
+                             core.arrivals.channel(),
+                             completion_vector(core.port.context->num_comp_vectors, getpid())));
   if (queue_ == nullptr) throw failure("cannot make " + what, errno);
   core.arrivals.add(*queue_);
 }
