@@ -234,9 +234,10 @@ void Connector::handle(const Happened& happened) {
 }
 
 int Connector::poll_events() {
+  if (in_thread_) return poll_events_in_thread();
   int count = 0;
-  for (const Happened& happened : std::exchange(left_, {})) {
-    handle(happened);
+  while (const auto happened = left_.take()) {
+    handle(*happened);
     ++count;
   }
   Happened next;
@@ -247,10 +248,24 @@ int Connector::poll_events() {
   return count;
 }
 
-/// @returns  false: it is for an MPI thread, as it asks for a process or ends a connection
+/// The name of the process that an event is about, as a number. @returns  nullopt: of a connection
+/// that has gone, or a request that does not say
+std::optional<std::uint64_t> Connector::process_of(const Happened& happened) const {
+  if (happened.event.kind == fabric::Event::Kind::connect_request) {
+    const auto introduction = introduction_of(happened.event);
+    return introduction ? std::optional(introduction->name) : std::nullopt;
+  }
+  const Connection* const connection = queue_pairs_.user_of(happened.queue_pair_number);
+  if (connection == nullptr) return std::nullopt;
+  return number_from(connection->endpoint.proc.proc_name);
+}
+
+/// @returns  false: it is for an MPI thread, as it asks for a process or ends a connection, or
+/// comes behind one that is
 bool Connector::try_handle_in_thread(const Happened& happened) {
   using enum fabric::Event::Kind;
   const fabric::Event& event = happened.event;
+  if (left_.holds_up(process_of(happened))) return false;
   if (event.kind == established) {
     handle(happened);
     return true;
@@ -267,10 +282,12 @@ int Connector::poll_events_in_thread() {
   int count = 0;
   Happened next;
   while (try_next(next)) {
-    if (left_.empty() && try_handle_in_thread(next))
+    if (try_handle_in_thread(next)) {
       ++count;
-    else
-      left_.push_back(std::exchange(next, {}));
+    } else {
+      const auto process = process_of(next);
+      left_.leave(std::exchange(next, {}), process);
+    }
   }
   return count;
 }

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 
 #include "protocol/connect.hpp"
 #include "protocol/introduction.hpp"
+#include "protocol/left_events.hpp"
 
 #include "btl_ring_endpoint.hpp"
 #include "btl_ring_peers.hpp"
@@ -60,8 +60,11 @@ class Connector {
   int poll_events();
   /// The same in a thread that is none of MPI's, and so must not ask Open MPI for processes nor end
   /// jobs: it sees to connections that succeed, with processes that an endpoint is there for. The
-  /// rest is left to poll_events(), and all that comes behind it.
+  /// rest is left to poll_events(), and what comes behind it for the same process.
   int poll_events_in_thread();
+  /// Whose calls follow: with `in_thread` poll_events() is poll_events_in_thread(), as other parts
+  /// call it, too.
+  void set_caller(bool in_thread) noexcept { in_thread_ = in_thread; }
   /// The same for each call of progress, most of which do not poll.
   int poll_events_when_due() {
     const std::uint32_t between = connecting_ > 0 ? calls_between_connecting : calls_between;
@@ -88,6 +91,7 @@ class Connector {
   [[nodiscard]] bool try_next(Happened& next);
   void handle(const Happened& happened);
   [[nodiscard]] bool try_handle_in_thread(const Happened& happened);
+  [[nodiscard]] std::optional<std::uint64_t> process_of(const Happened& happened) const;
   [[nodiscard]] std::optional<Introduction> introduction_of(const fabric::Event& request) const;
   void on_request(const fabric::Event& event);
   void on_request_of(Endpoint& peer, const fabric::Event& event, const Introduction& introduction);
@@ -101,7 +105,8 @@ class Connector {
   UpperLayer& upper_;
   ConnectionObserver& observer_;
   std::uint32_t connecting_ = 0;          ///< connections under way: poll events often
-  std::deque<Happened> left_;             ///< by poll_events_in_thread()
+  LeftEvents<Happened> left_;             ///< by poll_events_in_thread()
+  bool in_thread_ = false;                ///< see set_caller()
   std::vector<Connection*> backing_off_;  ///< attempts that are due some time
   std::uint32_t calls_ = 0;               ///< of progress, since events were due
   Clock::time_point polled_;              ///< events, the last time

@@ -87,6 +87,7 @@ Transport::~Transport() {
 // --- Progress --------------------------------------------------------------------------
 
 int Transport::progress() {
+  connector_.set_caller(false);
   frequent_.note_pass();
   const int count = move();
   return count + connector_.poll_events_when_due();
@@ -96,6 +97,7 @@ int Transport::progress() {
 int Transport::progress_in_thread() {
   constexpr int rounds_max = 64;  // MPI threads wait for the lock; who sees a count comes again
   const DeferredFailures::Hold hold(failures_);
+  connector_.set_caller(true);  // until an MPI thread polls: the PML's next calls are the thread's
   int count = 0;
   for (int round = 0; round < rounds_max; ++round) {
     const int moved = move() + connector_.poll_events_in_thread();
@@ -297,6 +299,7 @@ void Transport::release_endpoint(Endpoint& endpoint) noexcept {
 }
 
 void Transport::drop(std::span<Handle* const> peers) noexcept {
+  connector_.set_caller(false);
   const int rc = guarded([&]() -> int {
     std::vector<Endpoint*> used;
     for (const Handle* peer : peers) {
