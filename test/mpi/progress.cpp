@@ -247,6 +247,37 @@ TEST_CASE("P4.3: again and again, between threads that sleep already") {
   }
 }
 
+TEST_CASE("P4.3: an announcement behind many small messages is seen") {
+  TWO_RANKS_WITH_COUNTERS();
+  Scene scene;
+  Steps steps;
+  int step = 0;
+  constexpr int length = 1 << 20;
+  // A poll takes 16 completions; a ring has 100 slots.
+  for (const int before : {15, 16, 17, 33, 100, 132, 140}) {
+    if (before > 100 && !over_ring()) continue;  // shared memory has room for so many
+    const auto seed = static_cast<std::uint64_t>(before);
+    Bytes data = sender() ? pattern(length, seed) : empty(length);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (receiver())
+      MPI_Irecv(data.data(), length, MPI_BYTE, MPI_ANY_SOURCE, tag, scene.comm, &request);
+    { const OutsideMpi turn(steps, step); }
+    if (sender()) {
+      for (int i = 0; i < before; ++i) MPI_Send(&i, 1, MPI_INT, partner(), tag + 1, scene.comm);
+      MPI_Isend(data.data(), length, MPI_BYTE, partner(), tag, scene.comm, &request);
+    }
+    {
+      const OutsideMpi computing(steps, step);
+      if (receiver() && interrupts()) CHECK(watch_message(data, seed));
+    }
+    for (int i = 0, got = 0; receiver() && i < before; ++i) {
+      MPI_Recv(&got, 1, MPI_INT, partner(), tag + 1, scene.comm, MPI_STATUS_IGNORE);
+      CHECK(got == i);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+}
+
 TEST_CASE("P4.3: the message of a matched probe arrives while both sides compute") {
   TWO_RANKS_WITH_COUNTERS();
   Scene scene;
