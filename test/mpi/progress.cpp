@@ -278,6 +278,34 @@ TEST_CASE("P4.3: an announcement behind many small messages is seen") {
   }
 }
 
+TEST_CASE("P4.3: more messages arrive than queues have room for at once") {
+  TWO_RANKS_WITH_COUNTERS();
+  Scene scene;
+  Steps steps;
+  int step = 0;
+  constexpr int length = 1 << 17;
+  constexpr std::uint64_t messages = 400;  // a queue pair has room for 128 gets and their DONEs
+  std::vector<Bytes> data;
+  std::vector<MPI_Request> requests(messages);
+  for (std::uint64_t i = 0; i < messages; ++i)
+    data.push_back(sender() ? pattern(length, 500 + i) : empty(length));
+  for (std::size_t i = 0; receiver() && i < messages; ++i)
+    MPI_Irecv(data[i].data(), length, MPI_BYTE, MPI_ANY_SOURCE, tag, scene.comm, &requests[i]);
+  { const OutsideMpi turn(steps, step); }
+  for (std::size_t i = 0; sender() && i < messages; ++i)
+    MPI_Isend(data[i].data(), length, MPI_BYTE, partner(), tag, scene.comm, &requests[i]);
+  {
+    const OutsideMpi computing(steps, step);
+    bool all = true;
+    // Through shared memory so many may stop until the next MPI call.
+    const bool watched = receiver() && interrupts() && delayed();
+    for (std::size_t i = 0; watched && all && i < messages; ++i)
+      all = watch_message(data[i], 500 + i);
+    CHECK(all);
+  }
+  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+}
+
 TEST_CASE("P4.3: the message of a matched probe arrives while both sides compute") {
   TWO_RANKS_WITH_COUNTERS();
   Scene scene;

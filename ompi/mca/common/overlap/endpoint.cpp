@@ -97,6 +97,8 @@ Endpoint::Endpoint(Endpoints& all, ompi_proc_t& proc, mca_bml_base_endpoint_t& b
     if (rail.capability != nullptr && rail.capability->in_place_min_bytes != 0) {
       in_place_bytes_ = std::min(in_place_bytes_, rail.capability->in_place_min_bytes);
     }
+    reports_arrivals_ = reports_arrivals_ ||
+                        (rail.capability != nullptr && rail.capability->arrival_descriptor != -1);
   }
   for (const std::vector<Rail>* rails : {&eager_, &send_}) {
     for (const Rail& rail : *rails) {
@@ -172,9 +174,11 @@ void Endpoint::announce(const node::Envelope& arrival) noexcept {
     neighbour_.announce(proc_, arrival, !all_.in_interrupt_thread);
 }
 
-void Endpoint::note_fragment() noexcept { all_.fragments_in_flight += copies_itself_ ? 1 : 0; }
+void Endpoint::note_fragment() noexcept { all_.fragments_in_flight += ends_in_silence() ? 1 : 0; }
 
-void Endpoint::note_fragment_end() noexcept { all_.fragments_in_flight -= copies_itself_ ? 1 : 0; }
+void Endpoint::note_fragment_end() noexcept {
+  all_.fragments_in_flight -= ends_in_silence() ? 1 : 0;
+}
 
 bool Endpoint::leaves_copy(std::uint64_t bytes) const noexcept {
   return copies_itself_ && bytes >= all_.leave_copies_min_bytes;
@@ -202,7 +206,7 @@ std::size_t Endpoint::retry() {
 }
 
 std::size_t Endpoint::retry_in_thread() {
-  if (copies_itself_) return retry();
+  if (copies_itself_ || thread_may_retry()) return retry();
   return puts_are_messages_ ? transfers_.retry(round_messages) : 0;
 }
 
@@ -260,8 +264,8 @@ void Endpoints::list(Endpoint& endpoint) noexcept {
   if (on_work != nullptr) on_work(true);
 }
 
-bool Endpoints::has_local_work() const noexcept {
-  return std::ranges::any_of(waiting_, [](const Endpoint* each) { return each->copies_itself(); });
+bool Endpoints::has_thread_work() const noexcept {
+  return std::ranges::any_of(waiting_, &Endpoint::thread_may_retry);
 }
 
 std::size_t Endpoints::retry() { return retry_each(&Endpoint::retry); }

@@ -88,6 +88,9 @@ class Endpoint {
   /// Every put to this process is a message to its BTL, which writes the bytes (a socket's), so
   /// that nobody else ever writes to its memory.
   [[nodiscard]] bool puts_are_messages() const noexcept { return puts_are_messages_; }
+  /// May the interrupt thread offer what waits to the BTLs again? Then no connection need be made,
+  /// or the BTL makes it.
+  [[nodiscard]] bool thread_may_retry() const noexcept;
   [[nodiscard]] bool works_by_events() const noexcept { return works_by_events_; }
   /// Largest message, header included, that every eager BTL sends at once; [0] what it prefers.
   [[nodiscard]] std::size_t eager_preferred_bytes() const noexcept { return eager_preferred_; }
@@ -178,6 +181,10 @@ class Endpoint {
     return retired_ && users_ == 0 && !has_work() && kept_messages_ == 0;
   }
   [[nodiscard]] bool has_work() const noexcept { return !messages_.empty() || !transfers_.empty(); }
+  /// Nothing wakes a thread when what was given to a BTL has been sent.
+  [[nodiscard]] bool ends_in_silence() const noexcept {
+    return copies_itself_ || reports_arrivals_;
+  }
   [[nodiscard]] bool try_send_bytes(Rail& rail, mca_btl_base_tag_t tag,
                                     std::span<const std::byte> bytes, MessageHold hold, bool wakes);
   class StoredMessage;
@@ -188,8 +195,9 @@ class Endpoint {
   bool copies_itself_ = false;
   bool puts_are_messages_ = false;
   bool works_by_events_ = false;
-  bool listed_ = false;   ///< in Endpoints::waiting_
-  bool retired_ = false;  ///< its process is gone; deleted with its last user
+  bool reports_arrivals_ = false;  ///< its BTL wakes who sleeps (BtlCapability)
+  bool listed_ = false;            ///< in Endpoints::waiting_
+  bool retired_ = false;           ///< its process is gone; deleted with its last user
   static constexpr std::uint32_t kept_messages_max = 64;
   std::uint32_t kept_messages_ = 0;
   std::uint32_t users_ = 0;
@@ -229,13 +237,13 @@ class Endpoints {
   void retire(ompi_proc_t& proc) noexcept;
 
   [[nodiscard]] bool has_work() const noexcept { return !waiting_.empty(); }
-  /// Does something wait that goes through shared memory?
-  [[nodiscard]] bool has_local_work() const noexcept;
+  /// Does something wait that the interrupt thread may offer again?
+  [[nodiscard]] bool has_thread_work() const noexcept;
   /// Offer what waits to the BTLs again; one round, an endpoint without room costs one try.
   /// @returns  pieces of work that found room
   std::size_t retry();
-  /// The same for what needs no connection to be made: puts that BTLs queue, and all that goes
-  /// through shared memory.
+  /// The same for what needs no connection to be made by this call: puts that BTLs queue, and all
+  /// that goes through shared memory or an adapter.
   std::size_t retry_in_thread();
   /// Called when the first endpoint gets, or the last one loses, work that waits.
   void (*on_work)(bool any) = nullptr;
@@ -245,7 +253,9 @@ class Endpoints {
   std::uint64_t leave_copies_min_bytes = no_copy;
   /// Do processes of this node have interrupt threads that serve shared memory? All decide alike.
   bool wakes_neighbours = false;
-  /// Through shared memory: their receivers take them out without a word.
+  /// Does the interrupt thread poll the BTL of an adapter? It has in this turn, then.
+  bool serves_adapters = false;
+  /// Through shared memory and adapters: no word comes when they have been taken out.
   std::uint32_t fragments_in_flight = 0;
   /// Is the interrupt thread inside?
   bool in_interrupt_thread = false;
@@ -260,6 +270,10 @@ class Endpoints {
   std::vector<Endpoint*> waiting_;
   bool retrying_ = false;
 };
+
+inline bool Endpoint::thread_may_retry() const noexcept {
+  return (copies_itself_ && all_.wakes_neighbours) || (reports_arrivals_ && all_.serves_adapters);
+}
 
 inline bool Endpoint::paces_puts() const noexcept {
   return puts_are_messages_ && all_.in_interrupt_thread;

@@ -185,7 +185,8 @@ void InterruptThread::stop() noexcept {
 }
 
 bool InterruptThread::wanted() const noexcept {
-  return demand_ != 0 && common::progress_is_on() && (driver_.turns_events() || polls());
+  return (demand_ != 0 || network_waits()) && common::progress_is_on() &&
+         (driver_.turns_events() || polls());
 }
 
 bool InterruptThread::sleep(Sleep sleep) noexcept {
@@ -204,6 +205,7 @@ void InterruptThread::note_futile_wake() noexcept {
 
 InterruptThread::Turn InterruptThread::turn() noexcept {
   endpoints_.in_interrupt_thread = true;
+  endpoints_.serves_adapters = network_ != nullptr && polls();
   const ProgressDriver::ThreadTurn found = driver_.turn_in_thread(
       polls(),
       [](const opal_process_name_t& name, const void* endpoints) noexcept {
@@ -215,8 +217,7 @@ InterruptThread::Turn InterruptThread::turn() noexcept {
   ++common::counters.interrupt_turns;
   if (!found.moved) ++common::counters.interrupt_turns_empty;
   if (std::exchange(woken_by_sender_, false) && !found.moved) note_futile_wake();
-  const bool blind = serves_node_ && polls() &&
-                     (endpoints_.has_local_work() || endpoints_.fragments_in_flight != 0);
+  const bool blind = has_work() || (polls() && endpoints_.fragments_in_flight != 0);
   if (!driver_.turns_events()) return {.moved = found.moved, .readable = false, .blind = blind};
   watch_.sync(turned_elsewhere());
   synced_turns_ = turns();

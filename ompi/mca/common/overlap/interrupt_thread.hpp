@@ -72,16 +72,19 @@ class InterruptThread {
   /// @returns  the delay for ring(), or no_ring
   /// @thread  progress lock held
   [[nodiscard]] std::uint32_t must_ring() noexcept {
-    if (demand_ == 0 || !(driver_.turns_events() || polls())) [[likely]]
+    if ((demand_ == 0 && !network_waits()) || !(driver_.turns_events() || polls())) [[likely]]
       return no_ring;
     return must_ring_slow();
   }
-  /// A call has progressed and may leave MPI with part of a copy undone (MPI_Test): the same.
+  /// A call has progressed and may leave MPI with part of a copy undone (MPI_Test), or while
+  /// something waits for the adapter: the same.
   [[nodiscard]] std::uint32_t must_ring_for_work() noexcept {
-    if (!serves_node_ || demand_ == 0 || !endpoints_.has_local_work()) [[likely]]
+    if (!serves_btls() || !has_work() || (demand_ == 0 && !network_waits())) [[likely]]
       return no_ring;
     return must_ring_slow();
   }
+  /// Must must_ring_for_work() be asked at all? @thread  any
+  [[nodiscard]] bool serves_btls() const noexcept { return serves_node_ || network_ != nullptr; }
   static constexpr std::uint32_t no_ring = UINT32_MAX;
   /// A call that may leave MPI begins, and ends: its copies may be left to the thread.
   /// @thread  progress lock held
@@ -108,12 +111,15 @@ class InterruptThread {
   void watch_stay(bool on) noexcept;
   void note_futile_wake() noexcept;
   [[nodiscard]] std::uint64_t least_copy_bytes() const noexcept;
-  [[nodiscard]] bool serves_btls() const noexcept { return serves_node_ || network_ != nullptr; }
   /// May it poll BTLs now?
   [[nodiscard]] bool polls() const noexcept { return serves_btls() && !has_foreign_windows(); }
   /// Is there a copy, or what waits for room, that it could see to?
   [[nodiscard]] bool has_work() const noexcept {
-    return serves_node_ && polls() && endpoints_.has_local_work();
+    return polls() && (endpoints_.has_thread_work() || network_waits());
+  }
+  /// Does the adapter's BTL keep something, perhaps of requests that count no more?
+  [[nodiscard]] bool network_waits() const noexcept {
+    return network_ != nullptr && network_->is_waiting();
   }
   /// What the network reports arrivals by, if it may poll now. @returns  -1: nothing
   [[nodiscard]] int network_descriptor() const noexcept {

@@ -7,9 +7,10 @@
 namespace overlap::speculative {
 namespace {
 
-/// A call that waits is about to leave MPI, perhaps with part of another request's copy undone.
+/// A call that waits is about to leave MPI, perhaps with part of another request's copy undone, or
+/// with something for an adapter.
 void ring_for_work() noexcept {
-  if (!pml->interrupts.serves_node()) [[likely]]
+  if (!pml->interrupts.serves_btls()) [[likely]]
     return;
   std::uint32_t delay_ns = InterruptThread::no_ring;
   {

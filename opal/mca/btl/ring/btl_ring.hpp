@@ -52,6 +52,13 @@ class Transport final : private ConnectionObserver {
   int progress_in_thread();
   [[nodiscard]] int arrival_descriptor() const noexcept { return device_->arrival_descriptor(); }
   void arm_arrivals() noexcept { device_->arm_arrivals(); }
+  /// Does something wait until what was posted has ended? Connections are told by events.
+  [[nodiscard]] bool is_waiting() const noexcept {
+    return busy_.any([](const Endpoint& endpoint) {
+      return (!endpoint.waiting.empty() && endpoint.messages.established()) ||
+             (!endpoint.bulk_waiting.empty() && endpoint.bulk.established());
+    });
+  }
   void drop(std::span<Handle* const> peers) noexcept;  ///< entries may be null
 
   [[nodiscard]] const fabric::Capabilities& capabilities() const noexcept {

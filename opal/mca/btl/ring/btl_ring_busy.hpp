@@ -23,6 +23,12 @@ class BusyEndpoints {
   void remove(Endpoint& endpoint) { endpoints_.remove(&endpoint); }
   [[nodiscard]] bool empty() const noexcept { return endpoints_.empty(); }
 
+  /// @param holds  holds(endpoint) -> bool
+  template <class Holds>
+  [[nodiscard]] bool any(Holds&& holds) const {
+    return endpoints_.any([&holds](const Endpoint* endpoint) { return holds(*endpoint); });
+  }
+
   /// Each one once; `body` may mark it again.
   template <class Body>
   void serve(Body&& body) {

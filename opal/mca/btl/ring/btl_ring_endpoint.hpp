@@ -148,8 +148,9 @@ struct Endpoint {
   RingOffer offer;           ///< of `in`
   bool decline_due = false;  ///< the peer has still to learn that we do not take its ring
   Ending ending;
-  bool sleeps = false;  ///< a thread of the peer may sleep on what its adapter reports
-  bool listed = false;  ///< in BusyEndpoints
+  bool sleeps = false;        ///< a thread of the peer may sleep on what its adapter reports
+  std::uint32_t chained = 0;  ///< chained messages to it while it may sleep; wraps
+  bool listed = false;        ///< in BusyEndpoints
 };
 
 }  // namespace overlap::ring

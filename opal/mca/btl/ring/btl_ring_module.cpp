@@ -254,6 +254,7 @@ void fill_module(mca_btl_base_module_t& table, Transport& made) {
   capability.in_place_min_bytes = made.frequent().can_send_in_place() ? tunables.frequent_min : 0;
   capability.arrival_descriptor = made.arrival_descriptor();
   capability.arm = []() noexcept { transport->arm_arrivals(); };
+  capability.is_waiting = []() noexcept { return transport->is_waiting(); };
   capability.progress_in_thread = progress_in_thread;
   capability.expect = expect;
   offer_capability(&table, &capability);

@@ -54,6 +54,9 @@ struct BtlCapability {
   ///
   /// @thread  arm() too: under the lock that keeps all other calls of the BTL out
   int (*progress_in_thread)() noexcept = nullptr;
+  /// Does something wait for the end of what this process has posted, which no arrival tells? Then
+  /// poll again after a while. If arrival_descriptor is not -1. @thread  as arm()
+  bool (*is_waiting)() noexcept = nullptr;
   /// Messages may come from this process.
   /// @param sleeps  it may have a thread that sleeps on arrivals: messages to it that have
   ///                MCA_BTL_DES_FLAGS_SIGNAL are to wake it

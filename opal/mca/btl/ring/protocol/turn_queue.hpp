@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 
@@ -15,6 +16,10 @@ class TurnQueue {
   void push(Item item) { items_.push_back(item); }
   void remove(Item item) { std::erase(items_, item); }
   [[nodiscard]] bool empty() const noexcept { return items_.empty(); }
+  template <class Holds>
+  [[nodiscard]] bool any(Holds&& holds) const {
+    return std::ranges::any_of(items_, holds);
+  }
 
   /// Work on what is there now, not on what bodies push. @returns items worked on by this call
   template <class Body>
