@@ -52,9 +52,10 @@ class Transport final : private ConnectionObserver {
   int progress_in_thread();
   [[nodiscard]] int arrival_descriptor() const noexcept { return device_->arrival_descriptor(); }
   void arm_arrivals() noexcept { device_->arm_arrivals(); }
-  /// Does something wait until what was posted has ended? Connections are told by events.
+  /// Does something wait until what was posted has ended, or for peers to be woken? Connections are
+  /// told by events.
   [[nodiscard]] bool is_waiting() const noexcept {
-    return busy_.any([](const Endpoint& endpoint) {
+    return !wake_ups_.empty() || busy_.any([](const Endpoint& endpoint) {
       return (!endpoint.waiting.empty() && endpoint.messages.established()) ||
              (!endpoint.bulk_waiting.empty() && endpoint.bulk.established());
     });
@@ -78,7 +79,8 @@ class Transport final : private ConnectionObserver {
   void on_established(Connection& connection) override;
   void take_last_messages(Endpoint& endpoint) override;
 
-  int move();
+  int move(bool in_thread);
+  void wake_peers(bool at_once);
   int poll_completions();
   void on_completion(const fabric::Completion& completion);
   void handle_failures();
@@ -102,6 +104,7 @@ class Transport final : private ConnectionObserver {
   FrequentBuffers frequent_;
   FragmentPool fragments_;
   SentFragments sent_;
+  WakeUps<Endpoint> wake_ups_;
   Peers peers_;
   QueuePairs queue_pairs_;
   Connector connector_;

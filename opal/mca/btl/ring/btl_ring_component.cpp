@@ -180,7 +180,9 @@ std::span<const CounterRow> counter_rows() {
       {"ring_received", "Messages received through rings.", counter, &all_counters.ring_received},
       {"channel_sent", "Messages sent through the send/receive channel.", counter,
        &all_counters.channel_sent},
-      {"waking_sent", "Of these, messages that wake a thread of the other process if it sleeps.",
+      {"waking_sent",
+       "Of these, messages that wake a thread of the other process if it sleeps, empty ones among "
+       "them.",
        counter, &all_counters.waking_sent},
       {"channel_received", "Messages received through the send/receive channel.", counter,
        &all_counters.channel_received},

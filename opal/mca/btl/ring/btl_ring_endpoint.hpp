@@ -20,6 +20,7 @@
 #include "protocol/send_queue.hpp"
 #include "protocol/send_ring.hpp"
 #include "protocol/stream.hpp"
+#include "protocol/wake_ups.hpp"
 
 #include "btl_ring_fragments.hpp"
 #include "btl_ring_registration.hpp"
@@ -105,6 +106,12 @@ struct HeldMessage {
   MessageHeader header;
 };
 
+/// Of a clock that never goes back.
+[[nodiscard]] inline std::uint64_t now_ns() noexcept {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
+                                    std::chrono::nanoseconds(1));
+}
+
 /// A process's name as one number, for messages and tables.
 [[nodiscard]] inline std::uint64_t number_from(const opal_process_name_t& name) noexcept {
   return std::uint64_t{name.jobid} << 32U | name.vpid;
@@ -148,7 +155,8 @@ struct Endpoint {
   RingOffer offer;           ///< of `in`
   bool decline_due = false;  ///< the peer has still to learn that we do not take its ring
   Ending ending;
-  bool sleeps = false;        ///< a thread of the peer may sleep on what its adapter reports
+  bool sleeps = false;  ///< a thread of the peer may sleep on what its adapter reports
+  WakeUp wake;
   std::uint32_t chained = 0;  ///< chained messages to it while it may sleep; wraps
   bool listed = false;        ///< in BusyEndpoints
 };

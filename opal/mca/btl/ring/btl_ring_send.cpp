@@ -9,6 +9,13 @@
 #include "work_id.hpp"
 
 namespace overlap::ring {
+namespace {
+
+[[nodiscard]] bool may_wake(const Endpoint& endpoint, std::uint32_t flags) noexcept {
+  return (flags & MCA_BTL_DES_FLAGS_SIGNAL) != 0 && endpoint.sleeps;
+}
+
+}  // namespace
 
 bool Sender::try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces,
                       std::uint32_t flags) {
@@ -17,14 +24,14 @@ bool Sender::try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& 
     return false;
   }
   if (!endpoint.messages.account.has_room()) return false;
-  if ((flags & MCA_BTL_DES_FLAGS_SIGNAL) != 0 && endpoint.sleeps)
-    return try_post_channel(endpoint, tag, pieces, true);
+  const bool wakes = may_wake(endpoint, flags);
   if (endpoint.stream.route(pieces.bytes(), slot_payload_bytes_) == Channel::ring) [[likely]] {
+    if (wakes) parts_.wake_ups.note_sent(endpoint, now_ns());
     post_ring(endpoint, tag, pieces);
     return true;
   }
   if (endpoint.out != nullptr) ++counters().ring_full;
-  return try_post_channel(endpoint, tag, pieces);
+  return try_post_channel(endpoint, tag, pieces, wakes);
 }
 
 /// One RDMA write of header, payload and tail flag, with the slot's own work request (P2.1, P2.2).
@@ -62,14 +69,17 @@ bool Sender::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const 
   request.solicited = wakes;
   post(parts_.upper, endpoint.messages, request);
   ++counters().channel_sent;
-  if (wakes) ++counters().waking_sent;
+  if (wakes) {
+    WakeUps<Endpoint>::note_woken(endpoint);
+    ++counters().waking_sent;
+  }
   return true;
 }
 
-bool Sender::try_send_control(Endpoint& endpoint, const ControlBody& body) {
+bool Sender::try_send_control(Endpoint& endpoint, const ControlBody& body, bool wakes) {
   const Pieces pieces{&body, sizeof body, nullptr, 0, nullptr};
   return can_send(endpoint) && endpoint.messages.account.has_room() &&
-         try_post_channel(endpoint, 0, pieces);
+         try_post_channel(endpoint, 0, pieces, wakes);
 }
 
 bool Sender::try_send_in_place(Fragment& fragment) {
@@ -79,6 +89,7 @@ bool Sender::try_send_in_place(Fragment& fragment) {
       endpoint.stream.route(bytes, slot_payload_bytes_) != Channel::ring) {
     return false;
   }
+  if (may_wake(endpoint, fragment.base.des_flags)) parts_.wake_ups.note_sent(endpoint, now_ns());
   OutgoingRing& out = *endpoint.out;
   const std::uint32_t slot = out.ring.head_slot();
   std::byte* const memory = out.ring.slot(slot);

@@ -31,6 +31,7 @@ struct SendParts {
   SentFragments& sent;
   FrequentBuffers& frequent;
   BufferPool& buffers;  ///< of channel_bytes()
+  WakeUps<Endpoint>& wake_ups;
 };
 
 /// Sends messages of the upper layer and control messages, in order for each peer.
@@ -48,14 +49,15 @@ class Sender {
     return endpoint.messages.established() && endpoint.ending.usable();
   }
   /// @param flags  of the descriptor: a message with MCA_BTL_DES_FLAGS_SIGNAL wakes a peer that
-  ///               sleeps. No write into a ring does that, so it goes through the channel
+  ///               sleeps, by itself or, from a ring, by one that follows (WakeUps)
   /// @returns  false: no connection yet, or no room; nothing has changed
   [[nodiscard]] bool try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces,
                               std::uint32_t flags);
   /// Header and tail from the slot, the payload from the user's buffer, in one write (P3.2). Its
   /// completion finishes the fragment. @returns  the same
   [[nodiscard]] bool try_send_in_place(Fragment& fragment);
-  [[nodiscard]] bool try_send_control(Endpoint& endpoint, const ControlBody& body);
+  [[nodiscard]] bool try_send_control(Endpoint& endpoint, const ControlBody& body,
+                                      bool wakes = false);
 
   /// Send it when there is room, behind those that wait already.
   void queue(Fragment& fragment);

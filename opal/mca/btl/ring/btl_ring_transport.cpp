@@ -71,8 +71,9 @@ Transport::Transport(std::unique_ptr<fabric::Device> device, const Network& netw
       peers_(*device_, network),
       queue_pairs_(completions_, receives_),
       connector_(*device_, peers_, queue_pairs_, upper_, *this),
-      sender_({capabilities(), upper_, connector_, busy_, sent_, frequent_, send_buffers_},
-              slot_payload_bytes()),
+      sender_(
+          {capabilities(), upper_, connector_, busy_, sent_, frequent_, send_buffers_, wake_ups_},
+          slot_payload_bytes()),
       bulk_({capabilities(), upper_, connector_, busy_, registrations_, send_buffers_}, memory_),
       in_({memory_, *segment_, peers_, upper_, connector_, busy_, sender_}),
       out_(memory_, sender_, busy_),
@@ -89,7 +90,7 @@ Transport::~Transport() {
 int Transport::progress() {
   connector_.set_caller(false);
   frequent_.note_pass();
-  const int count = move();
+  const int count = move(false);
   return count + connector_.poll_events_when_due();
 }
 
@@ -100,14 +101,27 @@ int Transport::progress_in_thread() {
   connector_.set_caller(true);  // until an MPI thread polls: the PML's next calls are the thread's
   int count = 0;
   for (int round = 0; round < rounds_max; ++round) {
-    const int moved = move() + connector_.poll_events_in_thread();
+    const int moved = move(true) + connector_.poll_events_in_thread();
     if (moved == 0) break;
     count += moved;
   }
   return count;
 }
 
-int Transport::move() {
+/// The header of the message says all that there is: what it is behind lies in the peer's ring.
+void Transport::wake_peers(bool at_once) {
+  wake_ups_.serve(
+      now_ns(), at_once,
+      [](const Endpoint& endpoint) {
+        return endpoint.out != nullptr && endpoint.out->ring.all_returned();
+      },
+      [this](Endpoint& endpoint) {
+        return !Sender::can_send(endpoint) ||
+               sender_.try_send_control(endpoint, {.kind = control_kind::credits_only}, true);
+      });
+}
+
+int Transport::move(bool in_thread) {
   int count = receiver_.poll_rings();
   if (const int completed = poll_completions(); completed > 0) {
     count += completed;
@@ -115,6 +129,8 @@ int Transport::move() {
   }
   if (!busy_.empty() || !sent_.empty()) [[unlikely]]
     count += serve_busy();
+  if (!wake_ups_.empty()) [[unlikely]]
+    wake_peers(in_thread);
   return count;
 }
 
@@ -286,6 +302,7 @@ void Transport::part(std::span<Endpoint* const> peers) noexcept {
 void Transport::release_endpoint(Endpoint& endpoint) noexcept {
   // Callbacks that send find no way.
   endpoint.ending.take(EndingEvent::released);
+  wake_ups_.remove(endpoint);
   if (endpoint.in != nullptr) in_.close(endpoint);
   out_.end(endpoint);
   bulk_.fail(endpoint);
@@ -310,7 +327,10 @@ void Transport::drop(std::span<Handle* const> peers) noexcept {
     // What was posted to them has been reported with the end of their queue pairs: the owners are
     // told while the endpoints are there.
     while (poll_completions() > 0 || sent_.serve() > 0) {}
-    for (Endpoint* endpoint : used) busy_.remove(*endpoint);
+    for (Endpoint* endpoint : used) {
+      busy_.remove(*endpoint);
+      wake_ups_.remove(*endpoint);
+    }
     return OPAL_SUCCESS;
   });
   if (rc != OPAL_SUCCESS) return;  // no memory: they stay, unused
