@@ -306,6 +306,40 @@ TEST_CASE("P4.3: more messages arrive than queues have room for at once") {
   MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
 }
 
+TEST_CASE("P4.3: data with gaps moves in fragments while both sides compute") {
+  TWO_RANKS_WITH_COUNTERS();
+  Scene scene;
+  Steps steps;
+  int step = 0;
+  constexpr int blocks = 1024, block_bytes = 1024;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Type_vector(blocks, block_bytes, 2 * block_bytes, MPI_BYTE, &type);
+  MPI_Type_commit(&type);
+  constexpr std::size_t span = std::size_t{2} * blocks * block_bytes;
+  Bytes data = sender() ? pattern(span, 400) : empty(span);
+  Bytes expected = empty(span);
+  const Bytes all = pattern(span, 400);
+  for (std::size_t i = 0; i < span; ++i)
+    if (i / block_bytes % 2 == 0) expected[i] = all[i];
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (receiver())
+    MPI_Irecv(data.data(), 1, type, partner(), tag, scene.comm, &request);
+  else
+    MPI_Isend(data.data(), 1, type, partner(), tag, scene.comm, &request);
+  {
+    const OutsideMpi computing(steps, step);
+    // Through shared memory their flow may stop until the next MPI call.
+    if (receiver() && interrupts() && delayed())
+      CHECK(watch_until([&] {
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        return data == expected;
+      }));
+  }
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (receiver()) CHECK(data == expected);
+  MPI_Type_free(&type);
+}
+
 TEST_CASE("P4.3: the message of a matched probe arrives while both sides compute") {
   TWO_RANKS_WITH_COUNTERS();
   Scene scene;
