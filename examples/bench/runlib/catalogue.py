@@ -111,6 +111,8 @@ BENCHMARKS = {
 WIDE = "--mca btl_ring_slot_bytes 12288 --mca btl_ring_channel_bytes 12288"
 RING = ("channel", "ring")
 FREQUENT = ("copied", "ring")
+WAKES = ("ring", "woken")
+VARIANTS["woken"] = "--mca pml speculative --mca common_overlap_progress on"
 BENCHMARKS.update({
     "soft_overlap": Benchmark("overlap", "--sizes 64k..4m --lead-us 300 --budget-ms 120", "--sizes 64k,1m,4m --lead-us 300 --budget-ms 60",
                               on=tuple(SOFT), variants=("ob1", "speculative"), computes=True),
@@ -125,6 +127,8 @@ BENCHMARKS.update({
                                  mpirun="-x LD_PRELOAD={build}/libsampler.so", also=("sampler",)),
     "ring_slots": Benchmark("bandwidth", "--sizes 8,256,1k --window 100 --budget-ms 80", "--sizes 8 --window 100 --budget-ms 40",
                             on=("soft",), variants=SLOTS),
+    # What it costs that a thread of the receiver may sleep.
+    "ring_wakes": Benchmark("bandwidth", "--sizes 4k,64k --budget-ms 300", "--sizes 4k,64k --budget-ms 100", on=("soft_fast",), variants=WAKES),
     "ring_collectives": Benchmark("collectives", "--budget-ms 150", "--sizes 8,1k --budget-ms 50", on=("soft",), variants=RING, ranks=4),
     "frequent_latency": Benchmark("pingpong", "--sizes 128..8k --budget-ms 200", "--sizes 128,8k --budget-ms 80", on=("soft",),
                                   variants=FREQUENT, mpirun=WIDE),
