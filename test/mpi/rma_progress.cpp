@@ -221,3 +221,35 @@ TEST_CASE("P5.6: a put that waits for a lock goes out when it is given back") {
     }
   }
 }
+
+TEST_CASE("P5.6: what has gone is confirmed while the origin computes, and closing asks nobody") {
+  if (size() != 2 || !interrupts()) return;
+  Window window(sizes[2]);
+  meet(window);
+  Steps steps;
+  int step = 0;
+  // Larger ones may be copied by the kernel, and need no answer.
+  for (const std::size_t bytes : {sizes[0], std::size_t{1000}}) {
+    CAPTURE(bytes);
+    const Bytes data = pattern(bytes, bytes + 5);
+    if (rank() == origin) {
+      MPI_Win_fence(MPI_MODE_NOPRECEDE, window.win);
+      Counters counters;
+      put(data, window);
+      steps.reach(step + 1);
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+      while (counters["flushes_sent"] == 0 && std::chrono::steady_clock::now() < end)
+        std::this_thread::sleep_for(microseconds(200));
+      CHECK(counters["flushes_sent"] == 1);
+      MPI_Win_fence(MPI_MODE_NOSUCCEED, window.win);
+      CHECK(counters["flushes_sent"] == 1);
+    } else {
+      steps.wait_for(step + 1);
+      MPI_Win_fence(MPI_MODE_NOPRECEDE, window.win);
+      CHECK(watch(window.memory, bytes, bytes + 5));
+      MPI_Win_fence(MPI_MODE_NOSUCCEED, window.win);
+    }
+    step += 1;
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}

@@ -201,6 +201,7 @@ int Window::operate(const OperationCall& call, ompi_request_t** request) {
       channel(call.target).takes_write(call.bytes())) {
     if (request != nullptr) *request = &ompi_request_empty;
     send_write(call, *access);
+    update_polling();
     return OMPI_SUCCESS;
   }
   if (!is_open) ++counters.queued_operations;

@@ -23,7 +23,7 @@ Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<Windo
 }
 
 Window::~Window() {
-  if (polled_) windows.note_polled(false);
+  if (polled_) windows.set_polled(*this, false);
   if (has_left_work_) process->interrupts.drop_left_work();
   --own_windows;
   demand_.drop(process->interrupts);
@@ -48,7 +48,7 @@ bool Window::all_sent() const noexcept {
   return std::ranges::all_of(channels_, [](const auto& each) { return each.second->empty(); });
 }
 
-void Window::leave_to_mpi_thread() noexcept {
+void Window::leave_to_mpi_thread() {
   channels_left_ = true;
   update_polling();
 }
@@ -74,7 +74,7 @@ void Window::update_polling() {
   }
   if (polled_ == needs_poll()) return;
   polled_ = !polled_;
-  windows.note_polled(polled_);
+  windows.set_polled(*this, polled_);
 }
 
 void Window::poll() {
@@ -93,7 +93,10 @@ void Window::poll() {
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
     each->let_go();
   }
-  if (process->interrupts.inside()) return;
+  if (process->interrupts.inside()) {
+    epochs_.ask_ahead();
+    return;
+  }
   ended_in_thread_.clear();
   if (!std::exchange(channels_left_, false)) return;
   // Messages that come in meanwhile may make channels.
@@ -108,8 +111,7 @@ void Window::poll() {
 
 void Window::send(Rank to, const NoticeMessage& notice) {
   if (notice.notice == Notice::flush) ++counters.flushes_sent;
-  if (notice.notice == Notice::flush || notice.notice == Notice::unlock)
-    channel(to).unseen_writes.note_question();
+  if (asks_for_answer(notice)) channel(to).unseen_writes.note_question();
   // The key goes with the leave to use it, and nobody needs to ask.
   if (notice.notice == Notice::post || notice.notice == Notice::granted) channel(to).offer_key();
   channel(to).send_notice(notice);
@@ -164,18 +166,22 @@ int poll_windows() noexcept {
 
 }  // namespace
 
-void Windows::note_polled(bool one_more) noexcept {
-  polled_ += one_more ? 1 : -std::size_t{1};
-  process->driver.set_pollable({poll_windows, poll_windows}, polled_ != 0);
+void Windows::set_polled(Window& window, bool needed) {
+  if (needed)
+    polled_.push_back(&window);
+  else
+    std::erase(polled_, &window);
+  process->driver.set_pollable({poll_windows, poll_windows}, !polled_.empty());
 }
 
 int Windows::poll() {
   int count = 0;
-  for (const auto& [key, window] : all_) {
-    if (!window->needs_poll()) continue;
-    window->poll();
-    window->update_polling();
-    count += window->needs_poll() ? 0 : 1;
+  for (std::size_t i = polled_.size(); i-- > 0;) {
+    if (i >= polled_.size()) continue;  // messages that came in have ended the others' need
+    Window& window = *polled_[i];
+    window.poll();
+    window.update_polling();
+    count += window.needs_poll() ? 0 : 1;
   }
   return count;
 }

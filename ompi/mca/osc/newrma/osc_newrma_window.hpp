@@ -120,7 +120,7 @@ class Window final : private Host {
   /// @param was_taken  note_transfer() was called for it
   void transfer_ended(RmaOperation& operation, bool was_taken, bool ok);
   /// A channel needs an endpoint, which the interrupt thread must not make.
-  void leave_to_mpi_thread() noexcept;
+  void leave_to_mpi_thread();
   /// A channel lets operations wait for more: Channel::let_go() follows in each turn.
   void hold(Channel& channel);
 
@@ -140,7 +140,7 @@ class Window final : private Host {
   void poll();
   [[nodiscard]] bool needs_poll() const noexcept {
     return epochs_.awaits_lock() || channels_left_ || !held_.empty() || !ended_in_thread_.empty() ||
-           !later_.empty();
+           !later_.empty() || epochs_.has_unasked();
   }
   /// Does something wait for a turn that the interrupt thread can take?
   [[nodiscard]] bool has_left_work() const noexcept { return !held_.empty() || !later_.empty(); }
@@ -211,7 +211,7 @@ class Window final : private Host {
   bool channels_left_ = false;
   std::vector<Channel*> held_;  ///< see hold()
   bool has_left_work_ = false;  ///< as has_left_work() was when it was counted
-  bool polled_ = false;         ///< as needs_poll() was when it was counted (Windows::note_polled)
+  bool polled_ = false;         ///< as needs_poll() was when it was counted (Windows::set_polled)
   std::vector<std::unique_ptr<RmaOperation>> ended_in_thread_;
   LaterCopies later_;
   Demand demand_;  ///< others may access this rank's memory at any time (P5.6)
@@ -240,8 +240,8 @@ class Windows {
     const auto found = all_.find(key(head));
     return found == all_.end() ? nullptr : found->second;
   }
-  /// One more that needs polling, or one less.
-  void note_polled(bool one_more) noexcept;
+  /// It needs polling, or no longer.
+  void set_polled(Window& window, bool needed);
   /// @returns  windows that need it no longer
   int poll();
 
@@ -251,7 +251,7 @@ class Windows {
   }
 
   std::unordered_map<std::uint64_t, Window*> all_;
-  std::size_t polled_ = 0;
+  std::vector<Window*> polled_;
 };
 extern Windows windows;
 

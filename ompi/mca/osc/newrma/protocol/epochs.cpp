@@ -221,6 +221,7 @@ void Epochs::add(Operation& operation, Access& access) {
   operation.next = nullptr;
   (access.last != nullptr ? access.last->next : access.first) = &operation;
   access.last = &operation;
+  drop_unasked(access);
   if (access.waiting == nullptr) access.waiting = &operation;
   look_at(access);
   run();
@@ -230,10 +231,23 @@ void Epochs::operation_done(Operation& operation) {
   Access& access = *operation.access;
   (operation.previous != nullptr ? operation.previous->next : access.first) = operation.next;
   (operation.next != nullptr ? operation.next->previous : access.last) = operation.previous;
+  note_unasked(access);
   if (access.epoch.closed || !access.flushes.empty()) {
     look_at(access);
     run();
   }
+}
+
+void Epochs::ask_ahead() {
+  if (running_) return;
+  running_ = true;  // what comes in while it asks must end no epoch
+  for (const auto& epoch : epochs_) {
+    for (auto& [target, access] : epoch->accesses) {
+      if (access->unasked) static_cast<void>(is_written(*access, access->written_age));
+    }
+  }
+  running_ = false;
+  run();
 }
 
 }  // namespace overlap::newrma

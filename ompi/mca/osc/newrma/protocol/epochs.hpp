@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ompi/mca/common/overlap/protocol/ring_queue.hpp"
@@ -28,7 +29,7 @@ enum class Notice : std::uint8_t {
   complete,  ///< an access epoch has ended: all its operations are before this message
   lock,      ///< give me the lock that `id` names from now on. `value`: LockType
   granted,   ///< `id` has it
-  unlock,    ///< take it back: all operations are before this message
+  unlock,    ///< take it back: all operations are before this message. `value`: 1: answer
   unlocked,  ///< it is free, and everything before has been applied
   flush,     ///< tell me when everything before has been applied. `value`: age
   flushed,   ///< it has
@@ -42,6 +43,11 @@ struct NoticeMessage {
   std::uint32_t id = 0;     ///< of an Access of the rank that asks
   std::uint64_t value = 0;  ///< see Notice
 };
+
+/// Does its sender learn by the answer that everything before has been applied?
+[[nodiscard]] constexpr bool asks_for_answer(const NoticeMessage& notice) noexcept {
+  return notice.notice == Notice::flush || (notice.notice == Notice::unlock && notice.value != 0);
+}
 
 /// Something that a call or a request waits for: happens when nothing is pending any more.
 struct Event {
@@ -66,6 +72,7 @@ struct Epoch;
 /// Accesses of one epoch to one target.
 ///
 ///   idle --epoch active--> asked --granted--> open --all done--> releasing --answer--> done
+///                                               +--all known to be there----------------^
 struct Access {
   enum class State : std::uint8_t { idle, asked, open, releasing, done };
 
@@ -94,6 +101,7 @@ struct Access {
   std::uint64_t written_age = 0;  ///< newest started operation that writes
   std::uint64_t asked_age = 0;    ///< newest that a flush has gone out for
   std::uint64_t seen_age = 0;     ///< newest that the target has confirmed
+  bool unasked = false;  ///< all operations are done, and nobody has asked whether they are there
   std::vector<Flush> flushes;
 };
 
@@ -201,7 +209,10 @@ class Epochs {
   /// Record it; started as soon as the target is ready, possibly before this returns.
   void add(Operation& operation, Access& access);
   /// One that writes has gone to the target of an open access already, its buffers free.
-  void add_sent_write(Access& access) noexcept { access.written_age = ++age_; }
+  void add_sent_write(Access& access) noexcept {
+    access.written_age = ++age_;
+    note_unasked(access);
+  }
   /// A started operation that does not say so writes nevertheless: it goes another way.
   static void set_written(const Operation& operation) noexcept {
     operation.access->written_age = std::max(operation.access->written_age, operation.age);
@@ -209,6 +220,11 @@ class Epochs {
   /// Its buffers are free, its results there, and its messages before all later ones.
   void operation_done(Operation& operation);
   void on_notice(Rank from, const NoticeMessage& notice);
+  /// Is there something to ask_ahead() for?
+  [[nodiscard]] bool has_unasked() const noexcept { return unasked_ != 0; }
+  /// The program computes: ask targets of open epochs now whether they have everything, so that the
+  /// call that closes the epoch need not wait for the answer.
+  void ask_ahead();
   /// Look at locks that are waited for. @see awaits_lock
   void poll();
   /// Must poll() be called again and again?
@@ -267,6 +283,16 @@ class Epochs {
   [[nodiscard]] bool is_granted(Access& access);
   void start_waiting(Access& access);
   void serve_flushes(Access& access);
+  void note_unasked(Access& access) noexcept {
+    if (access.unasked || access.first != nullptr) return;
+    if (access.written_age <= access.asked_age || !needs_answer(access)) return;
+    access.unasked = true;
+    ++unasked_;
+  }
+  void drop_unasked(Access& access) noexcept {
+    if (std::exchange(access.unasked, false)) --unasked_;
+  }
+  [[nodiscard]] static bool needs_answer(const Access& access) noexcept;
   [[nodiscard]] bool is_written(Access& access, std::uint64_t age);
   void release(Access& access);
   void set_done(Access& access);
@@ -308,6 +334,7 @@ class Epochs {
   std::uint32_t next_id_ = 0;
   Access* last_access_ = nullptr;  ///< found by access_to(), since an epoch has opened or closed
   std::uint64_t age_ = 0;          ///< operations so far
+  std::size_t unasked_ = 0;        ///< accesses that are so
   std::uint64_t calls_ = 0;        ///< that open or close
   RingQueue<Access*> to_look_at_;  ///< oldest first: epochs ask in program order
   RingQueue<NoticeMessage> to_self_;

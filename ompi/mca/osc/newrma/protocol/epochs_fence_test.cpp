@@ -163,6 +163,18 @@ TEST_CASE("fences in a row end one by one", "[epochs][fence]") {
   CHECK(bench.said() == "fence>1, 3");
 }
 
+TEST_CASE("asked ahead, a fence waits for no answer", "[epochs][fence]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  begin(bench);
+  bench.put(3, "a");
+  bench.epochs.ask_ahead();
+  CHECK(bench.said() == "start a, flush>3");
+  bench.flushed();
+  REQUIRE(bench.epochs.fence(nullptr, false));
+  CHECK(bench.said() == "fence>1");
+}
+
 TEST_CASE("what is opened behind a fence leaves the fence's exposure open", "[epochs][fence]") {
   Bench bench;
   CHECK_FALSE(bench.epochs.is_behind_fence());

@@ -84,9 +84,10 @@ TEST_CASE("a write that has gone by itself is flushed and unlocked like others",
 }
 
 TEST_CASE("a fence asks where a write has gone by itself", "[epochs][flush]") {
-  Bench bench(2);
+  Bench bench(4);
   REQUIRE(bench.epochs.fence(nullptr, true));
-  bench.hear(1, Notice::fence);
+  bench.hear(3, Notice::fence, 0);
+  bench.hear(2, Notice::fence, 1);
   static_cast<void>(bench.said());
   Access* const access = bench.epochs.access_to(1);
   REQUIRE(access != nullptr);
@@ -147,9 +148,90 @@ TEST_CASE("the unlock waits for the flush", "[epochs][flush]") {
   REQUIRE(bench.epochs.unlock(1, &bench.event("ended")));
   CHECK(bench.said() == "start a, flush>1");
   bench.flushed();
-  CHECK(bench.said() == "flushed, unlock>1");
+  CHECK(bench.said() == "flushed, unlock>1, ended");
+}
+
+TEST_CASE("asked ahead, the unlock waits for no answer", "[epochs][flush]") {
+  Bench bench;
+  lock_1(bench);
+  bench.put(1, "a");
+  CHECK_FALSE(bench.epochs.has_unasked());
+  bench.done("a");
+  CHECK(bench.epochs.has_unasked());
+  bench.epochs.ask_ahead();
+  CHECK_FALSE(bench.epochs.has_unasked());
+  bench.epochs.ask_ahead();
+  CHECK(bench.said() == "start a, flush>1");
+  SECTION("answered before") {
+    bench.flushed();
+    REQUIRE(bench.epochs.unlock(1, &bench.event("ended")));
+    CHECK(bench.said() == "unlock>1, ended");
+  }
+  SECTION("answered behind the unlock") {
+    REQUIRE(bench.epochs.unlock(1, &bench.event("ended")));
+    CHECK(bench.said() == "unlock>1");
+    bench.flushed();
+    CHECK(bench.said() == "ended");
+  }
+  CHECK_FALSE(asks_for_answer(bench.sent.back().second));
+  CHECK_FALSE(bench.epochs.in_use());
+}
+
+TEST_CASE("what has been written since is asked for again", "[epochs][flush]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  lock_1(bench);
+  bench.put(1, "a");
+  bench.epochs.ask_ahead();
+  bench.put(1, "b");
+  REQUIRE(bench.epochs.unlock(1, &bench.event("ended")));
+  CHECK(asks_for_answer(bench.sent.back().second));
+  bench.flushed();
+  CHECK(bench.said() == "start a, flush>1, start b, unlock>1");
   bench.unlocked();
   CHECK(bench.said() == "ended");
+}
+
+TEST_CASE("nobody is asked ahead without need", "[epochs][flush]") {
+  Bench bench;
+  SECTION("operations are under way") {
+    lock_1(bench);
+    bench.put(1, "a");
+    bench.done("a");
+    bench.put(1, "b");
+    CHECK_FALSE(bench.epochs.has_unasked());
+    bench.done("b");
+    bench.epochs.ask_ahead();
+    CHECK(bench.said() == "start a, start b, flush>1");
+  }
+  SECTION("what was fetched is here") {
+    lock_1(bench);
+    bench.get(1, "a");
+    bench.done("a");
+    CHECK_FALSE(bench.epochs.has_unasked());
+  }
+  SECTION("a flush has asked") {
+    lock_1(bench);
+    bench.put(1, "a");
+    bench.done("a");
+    REQUIRE(bench.epochs.flush(1, false, bench.event("flushed")));
+    CHECK_FALSE(bench.epochs.has_unasked());
+  }
+  SECTION("the target waits for complete") {
+    bench.hear(1, Notice::post);
+    REQUIRE(bench.epochs.start(only_1));
+    bench.put(1, "a");
+    bench.done("a");
+    CHECK_FALSE(bench.epochs.has_unasked());
+  }
+  SECTION("the epoch has ended") {
+    lock_1(bench);
+    bench.put(1, "a");
+    bench.done("a");
+    REQUIRE(bench.epochs.unlock(1, nullptr));
+    bench.unlocked();
+    CHECK_FALSE(bench.epochs.has_unasked());
+  }
 }
 
 TEST_CASE("flush_all with nothing to flush happens at once", "[epochs][flush]") {

@@ -37,9 +37,15 @@ TEST_CASE("an unlock without operations waits for the grant", "[epochs][lock]") 
   REQUIRE(bench.epochs.unlock(1, &bench.event("ended")));
   CHECK(bench.said() == "lock>1");
   bench.grant();
-  CHECK(bench.said() == "unlock>1");
-  bench.unlocked();
-  CHECK(bench.said() == "ended");
+  CHECK(bench.said() == "unlock>1, ended");  // nobody waits for what was not written
+}
+
+TEST_CASE("an unlock is answered where an answer is asked for", "[epochs][lock]") {
+  Bench bench;
+  bench.hear(1, Notice::lock, value_of(S));
+  bench.hear(1, Notice::unlock, 0);
+  CHECK(bench.said() == "granted>1");
+  CHECK(bench.locks[0].try_enter(bench.locks[0].take(), X));
 }
 
 TEST_CASE("NOCHECK asks for nothing and confirms what was written", "[epochs][lock]") {
@@ -122,7 +128,7 @@ TEST_CASE("whoever lets the next tickets in says so", "[epochs][lock]") {
   CHECK(bench.said() == "passed 1");
   bench.hear(2, Notice::lock, value_of(X));
   CHECK(bench.said() == "took 0, granted>2");
-  bench.epochs.on_notice(2, {.notice = Notice::unlock, .type = X});
+  bench.epochs.on_notice(2, {.notice = Notice::unlock, .type = X, .value = 1});
   CHECK(bench.said() == "passed 0, unlocked>2");
 }
 
@@ -158,11 +164,11 @@ TEST_CASE("others ask for this rank's lock", "[epochs][lock]") {
   bench.hear(1, Notice::lock, value_of(S));
   CHECK(bench.said() == "granted>1, granted>2");
   CHECK(bench.epochs.awaits_lock());
-  bench.hear(2, Notice::unlock);  // its type is shared
+  bench.hear(2, Notice::unlock, 1);  // its type is shared
   CHECK(bench.said() == "unlocked>2");
-  bench.hear(1, Notice::unlock);
+  bench.hear(1, Notice::unlock, 1);
   CHECK(bench.said() == "unlocked>1, granted>3");
-  bench.epochs.on_notice(3, {.notice = Notice::unlock, .type = X});
+  bench.epochs.on_notice(3, {.notice = Notice::unlock, .type = X, .value = 1});
   CHECK(bench.said() == "unlocked>3, granted>1");
   CHECK_FALSE(bench.epochs.awaits_lock());
 }
@@ -173,7 +179,7 @@ TEST_CASE("this rank and others stand in one queue", "[epochs][lock]") {
   REQUIRE(bench.epochs.lock(X, 0, false, &bench.event("mine")));
   bench.hear(2, Notice::lock, value_of(X));
   CHECK(bench.said() == "granted>1");
-  bench.epochs.on_notice(1, {.notice = Notice::unlock, .type = X});
+  bench.epochs.on_notice(1, {.notice = Notice::unlock, .type = X, .value = 1});
   bench.epochs.poll();
   CHECK(bench.said() == "unlocked>1, mine");
   REQUIRE(bench.epochs.unlock(0, &bench.event("ended")));

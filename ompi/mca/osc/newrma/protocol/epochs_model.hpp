@@ -119,6 +119,7 @@ class World {
       Process& p = *each;
       if (can_go_on(p)) actions.emplace_back([this, &p] { go_on(p); });
       for (ModelOp* op : p.running) actions.emplace_back([this, &p, op] { advance(p, *op); });
+      if (p.epochs.has_unasked()) actions.emplace_back([&p] { p.epochs.ask_ahead(); });
       if (p.is_curious && p.epochs.awaits_lock()) {
         actions.emplace_back([this, &p] {
           p.is_curious = false;
@@ -306,6 +307,10 @@ class World {
   void check_fence_of_target(const ModelOp& op) {
     require(called_[static_cast<std::size_t>(op.target)] >= op.plan->fence,
             "an operation came before its target's fence");
+    for (const ModelOp& other : program_.ops)
+      require(other.plan->kind != EpochKind::fence || other.plan->fence >= op.plan->fence ||
+                  other.target != op.target || other.applied,
+              "an operation came before those of an earlier fence");
     for (const Plan& plan : program_.plans)
       if (plan.kind == EpochKind::fence && plan.rank == op.target && plan.fence == op.plan->fence)
         require(!plan.ended, "an operation came after its target's fence");

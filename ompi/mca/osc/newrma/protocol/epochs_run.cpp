@@ -68,6 +68,7 @@ void Epochs::advance(Access& access) {
     access.state = Access::State::open;
     happen(std::exchange(access.on_grant, nullptr));
   }
+  if (access.state == Access::State::releasing && !needs_answer(access)) set_done(access);
   if (access.state != Access::State::open) return;
   start_waiting(access);
   serve_flushes(access);
@@ -131,11 +132,18 @@ void Epochs::start_waiting(Access& access) {
   }
 }
 
+/// Must the target say that it has the writes before the epoch may end? Not where it waits itself,
+/// for a message that goes behind them.
+bool Epochs::needs_answer(const Access& access) noexcept {
+  return access.epoch.kind != EpochKind::access && access.written_age > access.seen_age;
+}
+
 /// Is everything up to an age known to be at the target? Asks if it is not.
 bool Epochs::is_written(Access& access, std::uint64_t age) {
   if (access.written_age <= access.seen_age || age <= access.seen_age) return true;
   if (access.asked_age < age) {
     access.asked_age = age;
+    if (age >= access.written_age) drop_unasked(access);
     send(access.target, {.notice = Notice::flush, .id = access.id, .value = age});
   }
   return false;
@@ -160,11 +168,16 @@ void Epochs::release(Access& access) {
     send(access.target, {.notice = Notice::complete});
     look_at_accesses(access.target);
   } else if (is_passive(epoch) && !epoch.no_check && !takes_ticket(access)) {
-    access.state = Access::State::releasing;
-    send(access.target, {.notice = Notice::unlock, .type = epoch.lock_type, .id = access.id});
-    return;
+    const bool waits = needs_answer(access);
+    const bool asks = waits && access.asked_age < access.written_age;
+    if (waits) access.state = Access::State::releasing;
+    send(access.target, {.notice = Notice::unlock,
+                         .type = epoch.lock_type,
+                         .id = access.id,
+                         .value = asks ? 1U : 0U});
+    if (waits) return;
   } else {
-    if (!is_written(access, access.written_age)) return;
+    if (needs_answer(access) && !is_written(access, access.written_age)) return;
     if (takes_ticket(access)) {
       leave(access.target, epoch.lock_type);
       grant_wanted();
@@ -175,6 +188,7 @@ void Epochs::release(Access& access) {
 
 void Epochs::set_done(Access& access) {
   access.state = Access::State::done;
+  drop_unasked(access);
   by_id_.erase(access.id);
   --access.epoch.accesses_left;
   epochs_changed_ = true;
@@ -211,7 +225,7 @@ void Epochs::handle(Rank from, const NoticeMessage& notice) {
       break;
     case Notice::unlock:
       leave(self_, notice.type);
-      send(from, {.notice = Notice::unlocked, .id = notice.id});
+      if (asks_for_answer(notice)) send(from, {.notice = Notice::unlocked, .id = notice.id});
       grant_wanted();
       break;
     case Notice::flush:
