@@ -220,8 +220,17 @@ if [ -f "$prefix/lib/openmpi/mca_osc_newrma.so" ]; then
             judge "rank 1 dies in an epoch: $kind, $btl" error "in the middle" "!epochs done"
         done
     done
+    # Processes with different parameters: all take the same component, or each would wait for the other in a window of its own.
+    live="$programs/epoch lock live"
+    # shellcheck disable=SC2086
+    {
+        launch 40 $ours --mca osc_newrma_verbose 1 -n 1 -x OMPI_MCA_osc=^newrma $live : -n 1 $live
+        judge "a rank without osc/newrma" ok "epochs done" "takes no windows: rank 0 of MPI_COMM_WORLD does not have it\\. Give all"
+        launch 40 $ours -n 1 $live : -n 1 -x OMPI_MCA_osc_newrma_priority=5 $live
+        judge "a rank with another priority of osc/newrma" ok "epochs done"
+    }
 else
-    echo "SKIP bad input: a rank dies in an epoch: there is no mca_osc_newrma.so in $prefix/lib/openmpi"
+    echo "SKIP bad input: a rank dies in an epoch, lacks osc/newrma: there is no mca_osc_newrma.so in $prefix/lib/openmpi"
 fi
 # Out of registered memory: test/ring/faults.sh, where a BTL registers.
 exit $failed

@@ -5,6 +5,7 @@
 #include "opal/mca/common/overlap/message.hpp"
 #include "opal/mca/common/overlap/version_check.hpp"
 
+#include "osc_newrma_offer.hpp"
 #include "osc_newrma_window.hpp"
 
 extern "C" {
@@ -63,7 +64,8 @@ int component_open() noexcept {
     const SizeRow sizes[] = {OVERLAP_SIZE_ROW(ompi_request_t), OVERLAP_SIZE_ROW(ompi_win_t),
                              OVERLAP_SIZE_ROW(opal_convertor_t)};
     if (!check_running_openmpi("osc/newrma", sizes)) return OPAL_ERR_NOT_AVAILABLE;
-    return check_tunables(self(), rows());
+    if (const int rc = check_tunables(self(), rows()); rc != OPAL_SUCCESS) return rc;
+    return publish_priority(tunables.priority);
   });
 }
 
@@ -79,15 +81,24 @@ int component_init(bool, bool) noexcept {
 
 int component_finalize() noexcept { return OMPI_SUCCESS; }
 
-int component_query(ompi_win_t*, void**, std::size_t, int, ompi_communicator_t*, opal_info_t*,
+void report_none_taken(const std::string& why) {
+  if (tunables.verbose > 0) show_message("osc/newrma takes no windows: " + why);
+}
+
+int component_query(ompi_win_t*, void**, std::size_t, int, ompi_communicator_t* comm, opal_info_t*,
                     int) noexcept {
-  if (process != nullptr) return static_cast<int>(tunables.priority);
-  if (tunables.verbose > 0) {
-    show_message(
-        "osc/newrma takes no windows: it works beside pml/speculative only. Add --mca pml "
-        "speculative.");
-  }
-  return OMPI_ERR_NOT_SUPPORTED;
+  return guarded([&]() -> int {
+    if (process == nullptr) {
+      report_none_taken("it works beside pml/speculative only. Add --mca pml speculative.");
+      return OMPI_ERR_NOT_SUPPORTED;
+    }
+    const Offer offer = offer_of(*comm, tunables.priority);
+    if (offer.rank_without == -1) return static_cast<int>(offer.priority);
+    report_none_taken("rank " + std::to_string(offer.rank_without) + " of " + comm->c_name +
+                      " does not have it. Give all processes the same installation and the same "
+                      "parameters for osc.");
+    return OMPI_ERR_NOT_SUPPORTED;
+  });
 }
 
 bool has_info(opal_info_t* info, const char* key) noexcept {
