@@ -47,9 +47,9 @@ for file in $files; do
             opal/*:ompi/* | opal/*:ompi_config.h | opal/*:mpi.h | opal/*:mpi-ext.h)
                 complain "$file" "$line" "code below MPI may not include \"$name\"" ;;
         esac
-        # A lock that lies in memory which processes share is nothing but atomics.
+        # A lock, or a slot, that lies in memory which processes share is nothing but atomics.
         case $file:$name in
-            */protocol/ticket_lock.hpp:atomic | */protocol/ticket_takers.hpp:atomic) continue ;;
+            */protocol/ticket_lock.hpp:atomic | */protocol/ticket_takers.hpp:atomic | */protocol/request_slot.hpp:atomic) continue ;;
         esac
         case $room$kind in
             protocol'<')

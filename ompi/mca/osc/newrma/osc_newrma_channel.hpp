@@ -15,6 +15,7 @@
 #include "protocol/bundle.hpp"
 #include "protocol/message.hpp"
 #include "protocol/message_order.hpp"
+#include "protocol/request_slot.hpp"
 #include "protocol/target_key.hpp"
 #include "protocol/unseen_writes.hpp"
 
@@ -79,6 +80,7 @@ class Channel final : public Work {
   TargetKey target_key;
   /// Of access epochs, whose part at the target may last, and of what came behind.
   UnseenWrites unseen_writes;
+  AskingPace asking;  ///< that rank for operations on its memory
 
   /// Most bytes of a message, head included.
   static constexpr std::uint64_t message_max_bytes = std::uint64_t{1} << 16U;

@@ -170,6 +170,7 @@ void WindowMemory::place(const std::vector<Rank>& locals, std::size_t ranks) {
   for (std::size_t i = 0; i < locals.size(); ++i) {
     if (allocates() || locals[i] == self_) mapped_.push_back(locals[i]);
   }
+  mapped_controls_ = locals.size();
   own_ = allocates() ? data_of(self_) : static_cast<std::byte*>(call_.base);
 }
 

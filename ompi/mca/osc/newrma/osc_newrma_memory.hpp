@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "osc_newrma_asked.hpp"
 #include "protocol/epochs.hpp"
 #include "protocol/ticket_takers.hpp"
 
@@ -27,12 +28,15 @@ struct WindowCall {
   bool noncontiguous = false;  ///< shared: each rank's part begins at a page
 };
 
-/// One rank's lock, and the lock of accumulates into its memory. Zero bytes are free ones.
+/// One rank's lock, the lock of accumulates into its memory, and what others ask of it. Zero bytes
+/// are free ones.
 struct alignas(64) ControlBlock {
   WindowLock lock;
-  /// Held while an accumulate is applied: processors of all processes that map the memory do that.
-  std::atomic_flag accumulating;
   TicketTakers<> takers;  ///< of `lock`
+  AskedOperation asked;
+  /// Held while an accumulate is applied: processors of all processes that map the memory do that.
+  /// A cache line of its own: where others ask, its owner takes it, and they take the lock.
+  alignas(64) std::atomic_flag accumulating;
 };
 
 /// Holds the accumulates of others up.
@@ -92,6 +96,10 @@ class WindowMemory {
   [[nodiscard]] ControlBlock* control_of(Rank rank) const noexcept;
   /// Are there ranks on other nodes?
   [[nodiscard]] bool spans_nodes() const noexcept { return spans_nodes_; }
+  /// Do others of the node reach this rank's control block, and not its data?
+  [[nodiscard]] bool is_asked() const noexcept {
+    return call_.flavor == Flavor::create && mapped_controls_ > 1;
+  }
   /// Ranks whose data is mapped, this one among them.
   [[nodiscard]] const std::vector<Rank>& mapped_ranks() const noexcept { return mapped_; }
 
@@ -134,6 +142,7 @@ class WindowMemory {
   std::span<RankFacts> ranks_;          ///< in the segment
   std::vector<std::uint64_t> offsets_;  ///< of the data of each rank of the node in the segment
   std::vector<Rank> mapped_;
+  std::size_t mapped_controls_ = 0;  ///< ranks whose control blocks are mapped, its own included
   bool spans_nodes_ = false;
   void* segment_ = nullptr;
   std::uint64_t segment_bytes_ = 0;

@@ -152,6 +152,30 @@ std::optional<CopiedMemory> Window::copied_memory(const OperationCall& call, con
   return endpoint != nullptr ? CopiedMemory::of(*endpoint, *memory_, call.target) : std::nullopt;
 }
 
+/// Is a target of the node asked to carry a call out at once? Nothing that went before it may be
+/// overtaken. In active epochs messages are as good for what brings nothing back.
+bool Window::asks_owner(const OperationCall& call, const Access& access) {
+  if (!can_ask(call) || memory_->flavor() != Flavor::create ||
+      memory_->control_of(call.target) == nullptr)
+    return false;
+  const bool pays = is_passive(access.epoch) || (call.accumulates() && call.answers());
+  Channel& to = channel(call.target);
+  return pays && Epochs::is_clear(access) && !to.unseen_writes.any() && to.endpoint() != nullptr &&
+         to.endpoint()->copies_itself();
+}
+
+/// By the target's processor if it is at hand, or by the kernel. @returns  false: nothing is done
+bool Window::carry_out_there(const OperationCall& call, const Access& access) {
+  if (!CopiedMemory::is_simple(call)) return false;
+  if (asks_owner(call, access) &&
+      ask_owner(*memory_->control_of(call.target), call, channel(call.target).asking)) {
+    ++counters.asked_operations;
+    return true;
+  }
+  std::optional<CopiedMemory> memory = copied_memory(call, access);
+  return memory && memory->carry_out(call);
+}
+
 Window::Way Window::way_of(const OperationCall& call, const Access& access) {
   if (is_direct(call.target)) return Way::direct;
   Endpoint* const endpoint = channel(call.target).endpoint();
@@ -187,13 +211,10 @@ int Window::operate(const OperationCall& call, ompi_request_t** request) {
     if (request != nullptr) *request = &ompi_request_empty;
     return carry_out(call);
   }
-  if (Epochs::is_open(*access) && CopiedMemory::is_simple(call)) {
-    std::optional<CopiedMemory> memory = copied_memory(call, *access);
-    if (memory && memory->carry_out(call)) {
-      if (request != nullptr) *request = &ompi_request_empty;
-      count_direct(call);
-      return OMPI_SUCCESS;
-    }
+  if (Epochs::is_open(*access) && carry_out_there(call, *access)) {
+    if (request != nullptr) *request = &ompi_request_empty;
+    count_direct(call);
+    return OMPI_SUCCESS;
   }
   const bool is_open = Epochs::is_open(*access);
   const Way way = way_of(call, *access);

@@ -18,12 +18,14 @@ Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<Windo
       incarnation_(incarnation),
       epochs_(*this, comm.c_my_rank, ompi_comm_size(&comm), reorder) {
   windows.add(*this);
+  if (memory_->is_asked()) windows.set_served(*this, true);
   demand_.add(process->interrupts, envelope(node::any));
   ++own_windows;
 }
 
 Window::~Window() {
   if (polled_) windows.set_polled(*this, false);
+  windows.set_served(*this, false);
   if (has_left_work_) process->interrupts.drop_left_work();
   --own_windows;
   demand_.drop(process->interrupts);
@@ -171,11 +173,24 @@ void Windows::set_polled(Window& window, bool needed) {
     polled_.push_back(&window);
   else
     std::erase(polled_, &window);
-  process->driver.set_pollable({poll_windows, poll_windows}, !polled_.empty());
+  update_pollable();
+}
+
+void Windows::set_served(Window& window, bool served) {
+  if (!served)
+    std::erase(served_, &window);
+  else if (served_.size() < served_max)
+    served_.push_back(&window);
+  update_pollable();
+}
+
+void Windows::update_pollable() noexcept {
+  process->driver.set_pollable({poll_windows, poll_windows}, !polled_.empty() || !served_.empty());
 }
 
 int Windows::poll() {
   int count = 0;
+  serve();
   for (std::size_t i = polled_.size(); i-- > 0;) {
     if (i >= polled_.size()) continue;  // messages that came in have ended the others' need
     Window& window = *polled_[i];

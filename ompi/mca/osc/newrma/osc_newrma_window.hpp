@@ -45,6 +45,7 @@ struct Counters {
   std::uint64_t later_operations = 0;
   std::uint64_t thread_started = 0;
   std::uint64_t flushes_sent = 0;
+  std::uint64_t asked_operations = 0;
   std::uint64_t windows_made = 0;
 };
 extern Counters counters;
@@ -136,6 +137,8 @@ class Window final : private Host {
 
   /// A message of another rank, in any order.
   void receive(std::span<const std::byte> message);
+  /// Carry out what others ask of this rank through shared memory.
+  void serve() { serve_asked(*memory_->control_of(self()), memory_->own()); }
   /// Look at locks that are waited for, and at channels without an endpoint.
   void poll();
   [[nodiscard]] bool needs_poll() const noexcept {
@@ -171,6 +174,8 @@ class Window final : private Host {
   /// Does a copy wait for what goes to other nodes?
   [[nodiscard]] bool comes_later(const OperationCall& call) const noexcept;
   [[nodiscard]] int carry_out(const OperationCall& call) noexcept;
+  [[nodiscard]] bool asks_owner(const OperationCall& call, const Access& access);
+  [[nodiscard]] bool carry_out_there(const OperationCall& call, const Access& access);
   [[nodiscard]] std::optional<CopiedMemory> copied_memory(const OperationCall& call,
                                                           const Access& access);
   void count_direct(const OperationCall& call) noexcept;
@@ -242,16 +247,25 @@ class Windows {
   }
   /// It needs polling, or no longer.
   void set_polled(Window& window, bool needed);
+  /// Look in each turn for what others ask of it, or no longer. Of many windows some are left out:
+  /// each costs a look, and who is not answered helps itself.
+  void set_served(Window& window, bool served);
+  void serve() {
+    for (Window* const each : served_) each->serve();
+  }
   /// @returns  windows that need it no longer
   int poll();
 
  private:
+  void update_pollable() noexcept;
   static std::uint64_t key(const MessageHead& head) noexcept {
     return std::uint64_t{head.window} << 32U | head.incarnation;
   }
 
   std::unordered_map<std::uint64_t, Window*> all_;
   std::vector<Window*> polled_;
+  static constexpr std::size_t served_max = 8;
+  std::vector<Window*> served_;
 };
 extern Windows windows;
 

@@ -206,6 +206,10 @@ class Epochs {
   [[nodiscard]] static bool is_open(const Access& access) noexcept {
     return access.state == Access::State::open;
   }
+  /// Is everything that was issued before known to be done at the target?
+  [[nodiscard]] static bool is_clear(const Access& access) noexcept {
+    return access.first == nullptr && access.written_age <= access.seen_age;
+  }
   /// Record it; started as soon as the target is ready, possibly before this returns.
   void add(Operation& operation, Access& access);
   /// One that writes has gone to the target of an open access already, its buffers free.

@@ -1,0 +1,135 @@
+// Small operations that a target which waits in MPI carries out at once (vader): asked in turn, by
+// several, of each other, in the order in which they were issued.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rma.hpp"
+#include "scene.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+using namespace overlap::test;
+
+namespace {
+
+constexpr int rounds = 2000;
+
+}  // namespace
+
+TEST_CASE("a target in a barrier is asked, and every kind of operation is right") {
+  if (size() < 2) return;
+  Array<long> window(16);
+  if (rank() == 0) {
+    Counters counters;
+    MPI_Win_lock_all(0, window.win);
+    for (long i = 0; i < rounds; ++i) {
+      long old = -1;
+      const long three = 3;
+      MPI_Fetch_and_op(&three, &old, MPI_LONG, 1, window.index(1, 0), MPI_SUM, window.win);
+      MPI_Win_flush(1, window.win);
+      CHECK(old == 3 * i);
+      long swapped = -1;
+      const long next = i + 1;
+      MPI_Compare_and_swap(&next, &i, &swapped, MPI_LONG, 1, window.index(1, 1), window.win);
+      MPI_Win_flush(1, window.win);
+      CHECK(swapped == i);
+      const long data[] = {i, -i};
+      MPI_Put(data, 2, MPI_LONG, 1, window.index(1, 2), 2, MPI_LONG, window.win);
+      MPI_Win_flush(1, window.win);
+      MPI_Accumulate(data, 2, MPI_LONG, 1, window.index(1, 2), 2, MPI_LONG, MPI_SUM, window.win);
+      long back[] = {0, 0};
+      MPI_Win_flush(1, window.win);
+      MPI_Get(back, 2, MPI_LONG, 1, window.index(1, 2), 2, MPI_LONG, window.win);
+      MPI_Win_flush(1, window.win);
+      CHECK(back[0] == 2 * i);
+      CHECK(back[1] == -2 * i);
+    }
+    // With a core for each of the two it is there nearly always; as often as it takes.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const bool asks = size() == 2 && !over_tcp();
+    while (asks && counters["asked_operations"] == 0 && std::chrono::steady_clock::now() < end) {
+      long old = 0;
+      const long one = 1;
+      MPI_Fetch_and_op(&one, &old, MPI_LONG, 1, window.index(1, 4), MPI_SUM, window.win);
+      MPI_Win_flush(1, window.win);
+    }
+    MPI_Win_unlock_all(window.win);
+    if (asks) CHECK(counters["asked_operations"] > 0);
+    if (over_tcp()) CHECK(counters["asked_operations"] == 0);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("all ask one, and each number is given once") {
+  Array<long> window(1);
+  std::vector<long> got(rounds, -1);
+  const long one = 1;
+  MPI_Win_lock_all(0, window.win);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    MPI_Fetch_and_op(&one, &got[i], MPI_LONG, 0, window.index(0, 0), MPI_SUM, window.win);
+    if (i % 7 == 0) MPI_Win_flush(0, window.win);
+  }
+  MPI_Win_unlock_all(window.win);
+  CHECK(std::is_sorted(got.begin(), got.end()));
+  std::vector<long> all(got.size() * static_cast<std::size_t>(size()));
+  MPI_Allgather(got.data(), rounds, MPI_LONG, all.data(), rounds, MPI_LONG, MPI_COMM_WORLD);
+  std::sort(all.begin(), all.end());
+  for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i] == static_cast<long>(i));
+}
+
+TEST_CASE("ranks ask each other at the same time, and computing ones do it themselves") {
+  Array<long> window(static_cast<std::size_t>(size()));
+  std::vector<long> got(rounds);
+  const long one = 1;
+  MPI_Win_lock_all(0, window.win);
+  for (int i = 0; i < rounds; ++i) {
+    const int target = (rank() + 1 + i % size()) % size();
+    const auto place = static_cast<std::size_t>(rank());
+    MPI_Fetch_and_op(&one, &got[static_cast<std::size_t>(i)], MPI_LONG, target,
+                     window.index(target, place), MPI_SUM, window.win);
+    if (i % 500 == 0) compute(microseconds(3000));
+  }
+  MPI_Win_unlock_all(window.win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  long sum = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(size()); ++i) sum += own(window, i);
+  long total = 0;
+  MPI_Allreduce(&sum, &total, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+  CHECK(total == long{rounds} * size());
+}
+
+TEST_CASE("accumulates keep their order, whichever way each one takes") {
+  if (size() < 2) return;
+  // What fits a request, what the kernel copies, and in fences what goes as a message.
+  constexpr int words = 300;
+  constexpr long last = 200;
+  for (const bool by_fence : {false, true}) {
+    CAPTURE(by_fence);
+    Array<long> window(words);
+    std::vector<std::vector<long>> large;
+    std::deque<long> small;
+    std::vector<long> old(last);
+    if (by_fence) MPI_Win_fence(0, window.win);
+    if (rank() == 0) {
+      if (!by_fence) MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window.win);
+      for (long i = 1; i <= last; ++i) {
+        large.emplace_back(words, i);
+        small.push_back(-i);
+        MPI_Accumulate(large.back().data(), words, MPI_LONG, 1, window.index(1, 0), words, MPI_LONG,
+                       MPI_REPLACE, window.win);
+        MPI_Fetch_and_op(&small.back(), &old[static_cast<std::size_t>(i) - 1], MPI_LONG, 1,
+                         window.index(1, 5), MPI_REPLACE, window.win);
+      }
+      if (!by_fence) MPI_Win_unlock(1, window.win);
+    }
+    if (by_fence) MPI_Win_fence(0, window.win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (long i = 1; rank() == 0 && i <= last; ++i)
+      CHECK(old[static_cast<std::size_t>(i) - 1] == i);
+    if (rank() == 1) {
+      CHECK(own(window, 4) == last);
+      CHECK(own(window, 5) == -last);
+      CHECK(own(window, 6) == last);
+    }
+  }
+}
