@@ -28,7 +28,7 @@ Epochs::~Epochs() = default;
 
 Epoch& Epochs::open(EpochKind kind) {
   last_access_ = nullptr;
-  auto made = std::make_unique<Epoch>();
+  auto made = spare_ != nullptr ? std::move(spare_) : std::make_unique<Epoch>();
   made->kind = kind;
   made->opened_at = ++calls_;
   epochs_.push_back(std::move(made));
@@ -42,7 +42,7 @@ void Epochs::close(Epoch*& epoch, Event* ended) {
   epoch->on_end = ended;
   epoch->closed = true;
   epoch->closed_at = ++calls_;
-  for (auto& [target, access] : epoch->accesses) look_at(*access);
+  for (auto& [target, access] : epoch->accesses) look_at(access);
   epoch = nullptr;
   epochs_changed_ = true;
 }
@@ -166,7 +166,7 @@ bool Epochs::flush(Rank target, bool local, Event& done) {
   if (epoch == nullptr) return false;
   ++done.pending;  // not before it is counted
   if (const auto found = epoch->accesses.find(target); found != epoch->accesses.end())
-    flush_access(*found->second, local, done);
+    flush_access(found->second, local, done);
   happen(&done);
   run();
   return true;
@@ -176,9 +176,9 @@ bool Epochs::flush_all(bool local, Event& done) {
   if (!in_passive_epoch()) return false;
   ++done.pending;  // not before all are counted
   if (lock_all_ != nullptr) {
-    for (auto& [target, access] : lock_all_->accesses) flush_access(*access, local, done);
+    for (auto& [target, access] : lock_all_->accesses) flush_access(access, local, done);
   }
-  for (auto& [target, epoch] : locks_) flush_access(*epoch->accesses.at(target), local, done);
+  for (auto& [target, epoch] : locks_) flush_access(epoch->accesses.at(target), local, done);
   happen(&done);
   run();
   return true;
@@ -198,17 +198,14 @@ Access* Epochs::find_access(Rank target) {
   }
   if (epoch == nullptr) return nullptr;
   const auto found = epoch->accesses.find(target);
-  if (found != epoch->accesses.end()) return found->second.get();
+  if (found != epoch->accesses.end()) return &found->second;
   Access& made = make_access(*epoch, target);
   run();
   return &made;
 }
 
 Access& Epochs::make_access(Epoch& epoch, Rank target) {
-  auto made = std::make_unique<Access>(epoch, target, next_id_++);
-  Access& access = *made;
-  by_id_.emplace(access.id, &access);
-  epoch.accesses.emplace(target, std::move(made));
+  Access& access = epoch.accesses.try_emplace(target, epoch, target, next_id_++).first->second;
   ++epoch.accesses_left;
   look_at(access);
   return access;
@@ -243,7 +240,7 @@ void Epochs::ask_ahead() {
   running_ = true;  // what comes in while it asks must end no epoch
   for (const auto& epoch : epochs_) {
     for (auto& [target, access] : epoch->accesses) {
-      if (access->unasked) static_cast<void>(is_written(*access, access->written_age));
+      if (access.unasked) static_cast<void>(is_written(access, access.written_age));
     }
   }
   running_ = false;

@@ -85,12 +85,15 @@ struct Access {
 
   Access(Epoch& its_epoch, Rank its_target, std::uint32_t its_id) noexcept
       : epoch(its_epoch), target(its_target), id(its_id) {}
+  Access(const Access&) = delete;
+  Access& operator=(const Access&) = delete;
 
   Epoch& epoch;
   const Rank target;
   const std::uint32_t id;
   State state = State::idle;
   bool listed = false;       ///< among those to look at
+  bool named = false;        ///< by its id in messages, which are answered
   bool granted = false;      ///< the target has said so
   std::uint32_t number = 0;  ///< of the target's posts for this rank: the one that grants
   WindowLock::Ticket ticket = 0;
@@ -116,7 +119,7 @@ struct Epoch {
   Event* on_end = nullptr;
   std::vector<Rank> group;             ///< of an access or exposure epoch
   std::vector<std::uint32_t> awaited;  ///< exposure: number of each one's complete [group]
-  std::map<Rank, std::unique_ptr<Access>> accesses;
+  std::map<Rank, Access> accesses;
   std::size_t accesses_left = 0;  ///< not done
   bool in_barrier = false;        ///< a fence's
   std::uint32_t round = 0;
@@ -306,6 +309,7 @@ class Epochs {
   void leave(Rank owner, LockType type);
   void look_at_tickets();
   void send(Rank to, const NoticeMessage& notice);
+  void send_named(Access& access, NoticeMessage notice);
   void handle(Rank from, const NoticeMessage& notice);
   void on_answer(const NoticeMessage& notice);
   void grant_wanted();
@@ -323,6 +327,7 @@ class Epochs {
   const Rank count_;
   const Reorder reorder_;
   std::vector<std::unique_ptr<Epoch>> epochs_;  ///< not ended, by opened_at
+  std::unique_ptr<Epoch> spare_;                ///< for the next: programs open many, one by one
   bool is_behind_fence_ = false;
   Epoch* fence_ = nullptr;  ///< open ones
   Epoch* access_ = nullptr;
@@ -330,7 +335,7 @@ class Epochs {
   Epoch* lock_all_ = nullptr;
   std::map<Rank, Epoch*> locks_;
   std::unordered_map<Rank, Peer> peers_;
-  std::unordered_map<std::uint32_t, Access*> by_id_;
+  std::unordered_map<std::uint32_t, Access*> by_id_;  ///< those that are named
   RingQueue<WantedLock> wanted_locks_;
   std::vector<Access*> ticketed_;              ///< with a ticket of a mapped lock, not served yet
   std::vector<std::uint32_t> fence_arrivals_;  ///< [round]

@@ -34,7 +34,7 @@ void Epochs::look_at_accesses(Rank target) {
   for (const auto& epoch : epochs_) {
     if (epoch->kind != EpochKind::access) continue;
     const auto found = epoch->accesses.find(target);
-    if (found != epoch->accesses.end()) look_at(*found->second);
+    if (found != epoch->accesses.end()) look_at(found->second);
   }
 }
 
@@ -106,9 +106,8 @@ void Epochs::ask(Access& access) {
     access.ticket = take_ticket(access.target);
     ticketed_.push_back(&access);
   } else if (is_passive(epoch) && !epoch.no_check) {
-    send(access.target, {.notice = Notice::lock,
-                         .id = access.id,
-                         .value = static_cast<std::uint64_t>(epoch.lock_type)});
+    send_named(access,
+               {.notice = Notice::lock, .value = static_cast<std::uint64_t>(epoch.lock_type)});
   }
 }
 
@@ -144,7 +143,7 @@ bool Epochs::is_written(Access& access, std::uint64_t age) {
   if (access.asked_age < age) {
     access.asked_age = age;
     if (age >= access.written_age) drop_unasked(access);
-    send(access.target, {.notice = Notice::flush, .id = access.id, .value = age});
+    send_named(access, {.notice = Notice::flush, .value = age});
   }
   return false;
 }
@@ -171,10 +170,8 @@ void Epochs::release(Access& access) {
     const bool waits = needs_answer(access);
     const bool asks = waits && access.asked_age < access.written_age;
     if (waits) access.state = Access::State::releasing;
-    send(access.target, {.notice = Notice::unlock,
-                         .type = epoch.lock_type,
-                         .id = access.id,
-                         .value = asks ? 1U : 0U});
+    send_named(access,
+               {.notice = Notice::unlock, .type = epoch.lock_type, .value = asks ? 1U : 0U});
     if (waits) return;
   } else {
     if (needs_answer(access) && !is_written(access, access.written_age)) return;
@@ -189,7 +186,7 @@ void Epochs::release(Access& access) {
 void Epochs::set_done(Access& access) {
   access.state = Access::State::done;
   drop_unasked(access);
-  by_id_.erase(access.id);
+  if (access.named) by_id_.erase(access.id);
   --access.epoch.accesses_left;
   epochs_changed_ = true;
 }
@@ -201,6 +198,13 @@ void Epochs::send(Rank to, const NoticeMessage& notice) {
     to_self_.push(notice);
   else
     host_.send(to, notice);
+}
+
+/// What is answered, or belongs to what has been asked for.
+void Epochs::send_named(Access& access, NoticeMessage notice) {
+  if (!std::exchange(access.named, true)) by_id_.emplace(access.id, &access);
+  notice.id = access.id;
+  send(access.target, notice);
 }
 
 void Epochs::on_notice(Rank from, const NoticeMessage& notice) {
@@ -291,6 +295,8 @@ bool Epochs::update_epochs() {
       continue;
     }
     happen(epochs_[i]->on_end);
+    spare_ = std::move(epochs_[i]);
+    *spare_ = Epoch{};
     epochs_.erase(epochs_.begin() + static_cast<std::ptrdiff_t>(i));
     epochs_changed_ = true;  // others may become active
   }
@@ -315,7 +321,7 @@ bool Epochs::may_pass(const Epoch& earlier, const Epoch& later) const noexcept {
 
 void Epochs::activate(Epoch& epoch) {
   epoch.active = true;
-  for (auto& [target, access] : epoch.accesses) look_at(*access);
+  for (auto& [target, access] : epoch.accesses) look_at(access);
   for (const Rank other : epoch.group) {
     if (is_exposure(epoch)) {
       epoch.awaited.push_back(++peers_[other].exposures);
