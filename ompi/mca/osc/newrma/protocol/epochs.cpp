@@ -153,6 +153,7 @@ bool Epochs::unlock_all(Event* ended) {
 }
 
 void Epochs::flush_access(Access& access, bool local, Event& done) {
+  if (!local && std::exchange(access.asked_ahead, false)) ahead_pause_ = ahead_left_ = 0;
   // Nothing to cover: the lock need not be waited for.
   if (access.first == nullptr && (local || access.written_age <= access.seen_age)) return;
   ++done.pending;
@@ -219,6 +220,7 @@ void Epochs::add(Operation& operation, Access& access) {
   (access.last != nullptr ? access.last->next : access.first) = &operation;
   access.last = &operation;
   drop_unasked(access);
+  if (operation.writes) note_asked_in_vain(access);
   if (access.waiting == nullptr) access.waiting = &operation;
   look_at(access);
   run();
@@ -240,7 +242,9 @@ void Epochs::ask_ahead() {
   running_ = true;  // what comes in while it asks must end no epoch
   for (const auto& epoch : epochs_) {
     for (auto& [target, access] : epoch->accesses) {
-      if (access.unasked) static_cast<void>(is_written(access, access.written_age));
+      if (!access.unasked) continue;
+      static_cast<void>(is_written(access, access.written_age));
+      access.asked_ahead = true;
     }
   }
   running_ = false;

@@ -105,6 +105,7 @@ struct Access {
   std::uint64_t asked_age = 0;    ///< newest that a flush has gone out for
   std::uint64_t seen_age = 0;     ///< newest that the target has confirmed
   bool unasked = false;  ///< all operations are done, and nobody has asked whether they are there
+  bool asked_ahead = false;  ///< and nothing has been written since
   std::vector<Flush> flushes;
 };
 
@@ -213,11 +214,17 @@ class Epochs {
   [[nodiscard]] static bool is_clear(const Access& access) noexcept {
     return access.first == nullptr && access.written_age <= access.seen_age;
   }
+  /// The same of what was issued before an operation that starts.
+  [[nodiscard]] static bool is_first(const Operation& operation) noexcept {
+    return operation.previous == nullptr &&
+           operation.access->written_age <= operation.access->seen_age;
+  }
   /// Record it; started as soon as the target is ready, possibly before this returns.
   void add(Operation& operation, Access& access);
   /// One that writes has gone to the target of an open access already, its buffers free.
   void add_sent_write(Access& access) noexcept {
     access.written_age = ++age_;
+    note_asked_in_vain(access);
     note_unasked(access);
   }
   /// A started operation that does not say so writes nevertheless: it goes another way.
@@ -293,11 +300,26 @@ class Epochs {
   void note_unasked(Access& access) noexcept {
     if (access.unasked || access.first != nullptr) return;
     if (access.written_age <= access.asked_age || !needs_answer(access)) return;
+    if (ahead_left_ != 0) {
+      --ahead_left_;
+      return;
+    }
     access.unasked = true;
     ++unasked_;
   }
   void drop_unasked(Access& access) noexcept {
     if (std::exchange(access.unasked, false)) --unasked_;
+  }
+  void note_asked(Access& access, std::uint64_t age) noexcept {
+    access.asked_age = age;
+    if (age >= access.written_age) drop_unasked(access);
+  }
+  /// The program writes on behind a question that was asked ahead: it would have been enough to ask
+  /// later. Ever more rarely is asked, until a question has saved a wait.
+  void note_asked_in_vain(Access& access) noexcept {
+    if (!std::exchange(access.asked_ahead, false)) return;
+    ahead_pause_ = std::clamp(ahead_pause_ * 2, 1U, ahead_pause_max);
+    ahead_left_ = ahead_pause_;
   }
   [[nodiscard]] static bool needs_answer(const Access& access) noexcept;
   [[nodiscard]] bool is_written(Access& access, std::uint64_t age);
@@ -344,6 +366,9 @@ class Epochs {
   Access* last_access_ = nullptr;  ///< found by access_to(), since an epoch has opened or closed
   std::uint64_t age_ = 0;          ///< operations so far
   std::size_t unasked_ = 0;        ///< accesses that are so
+  static constexpr std::uint32_t ahead_pause_max = 256;
+  std::uint32_t ahead_pause_ = 0;
+  std::uint32_t ahead_left_ = 0;   ///< times that operations end, until one is asked for ahead
   std::uint64_t calls_ = 0;        ///< that open or close
   RingQueue<Access*> to_look_at_;  ///< oldest first: epochs ask in program order
   RingQueue<NoticeMessage> to_self_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -30,6 +31,7 @@ struct Bench : Host {
   void send(Rank to, const NoticeMessage& message) override {
     say(name_of(message.notice) + ">" + std::to_string(to));
     sent.emplace_back(to, message);
+    if (inside_send) std::exchange(inside_send, {})();
   }
   void start(Operation& operation) override {
     auto& named = static_cast<NamedOperation&>(operation);
@@ -109,6 +111,7 @@ struct Bench : Host {
 
   Rank self_rank;
   bool ends_at_once = false;
+  std::function<void()> inside_send;  ///< the next one brings messages in
   bool says_tickets = false;
   std::set<Rank> mapped;
   std::map<Rank, WindowLock> locks;

@@ -192,6 +192,69 @@ TEST_CASE("what has been written since is asked for again", "[epochs][flush]") {
   CHECK(bench.said() == "ended");
 }
 
+TEST_CASE("both answers come inside a send, while epochs are looked through", "[epochs][flush]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  REQUIRE(bench.epochs.post(only_2));
+  lock_1(bench);
+  bench.put(1, "a");
+  bench.epochs.ask_ahead();
+  bench.put(1, "b");
+  REQUIRE(bench.epochs.wait(&bench.event("waited")));
+  REQUIRE(bench.epochs.post(only_2));  // behind the first
+  REQUIRE(bench.epochs.unlock(1, &bench.event("unlocked")));
+  static_cast<void>(bench.said());
+  bench.inside_send = [&bench] {
+    bench.flushed();
+    bench.unlocked();
+  };
+  bench.hear(2, Notice::complete);
+  CHECK(bench.said() == "waited, post>2, unlocked");
+}
+
+TEST_CASE("who writes on behind questions is asked ever more rarely", "[epochs][flush]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  lock_1(bench);
+  const auto questions = [&bench](int puts) {
+    const std::size_t before = bench.sent.size();
+    for (int i = 0; i < puts; ++i) {
+      bench.put(1, "a");
+      bench.epochs.ask_ahead();
+    }
+    return bench.sent.size() - before;
+  };
+  CHECK(questions(2000) < 20);
+  // One that has saved a wait brings them back.
+  while (questions(1) == 0) continue;
+  bench.flushed();
+  REQUIRE(bench.epochs.flush(1, false, bench.event("flushed")));
+  CHECK(questions(1) == 1);
+}
+
+TEST_CASE("an unlock that asks leaves nothing to ask ahead", "[epochs][flush]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  lock_1(bench);
+  bench.put(1, "a");
+  REQUIRE(bench.epochs.unlock(1, nullptr));
+  CHECK_FALSE(bench.epochs.has_unasked());
+}
+
+TEST_CASE("flush_all asks nobody again", "[epochs][flush]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  for (const Rank target : both) {
+    REQUIRE(bench.epochs.lock(LockType::shared, target, false, nullptr));
+    bench.grant();
+    bench.put(target, "a");
+  }
+  bench.epochs.ask_ahead();
+  static_cast<void>(bench.said());
+  REQUIRE(bench.epochs.flush_all(false, bench.event("flushed")));
+  CHECK(bench.said().empty());
+}
+
 TEST_CASE("nobody is asked ahead without need", "[epochs][flush]") {
   Bench bench;
   SECTION("operations are under way") {

@@ -140,9 +140,9 @@ bool Epochs::needs_answer(const Access& access) noexcept {
 /// Is everything up to an age known to be at the target? Asks if it is not.
 bool Epochs::is_written(Access& access, std::uint64_t age) {
   if (access.written_age <= access.seen_age || age <= access.seen_age) return true;
+  age = std::min(age, access.written_age);
   if (access.asked_age < age) {
-    access.asked_age = age;
-    if (age >= access.written_age) drop_unasked(access);
+    note_asked(access, age);
     send_named(access, {.notice = Notice::flush, .value = age});
   }
   return false;
@@ -170,6 +170,7 @@ void Epochs::release(Access& access) {
     const bool waits = needs_answer(access);
     const bool asks = waits && access.asked_age < access.written_age;
     if (waits) access.state = Access::State::releasing;
+    if (asks) note_asked(access, access.written_age);
     send_named(access,
                {.notice = Notice::unlock, .type = epoch.lock_type, .value = asks ? 1U : 0U});
     if (waits) return;
@@ -186,6 +187,7 @@ void Epochs::release(Access& access) {
 void Epochs::set_done(Access& access) {
   access.state = Access::State::done;
   drop_unasked(access);
+  if (access.asked_ahead) ahead_pause_ = ahead_left_ = 0;
   if (access.named) by_id_.erase(access.id);
   --access.epoch.accesses_left;
   epochs_changed_ = true;
@@ -250,14 +252,13 @@ void Epochs::on_answer(const NoticeMessage& notice) {
   const auto found = by_id_.find(notice.id);
   if (found == by_id_.end()) return;
   Access& access = *found->second;
-  if (notice.notice == Notice::unlocked) {
-    set_done(access);
-    return;
-  }
+  // Nothing ends here: answers may come inside a send, while epochs are looked through.
   if (notice.notice == Notice::granted)
     access.granted = true;
-  else
+  else if (notice.notice == Notice::flushed)
     access.seen_age = std::max(access.seen_age, notice.value);
+  else
+    access.seen_age = access.written_age;
   look_at(access);
 }
 
