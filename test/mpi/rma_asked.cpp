@@ -133,3 +133,31 @@ TEST_CASE("accumulates keep their order, whichever way each one takes") {
     }
   }
 }
+
+TEST_CASE("what the kernel copies does not overtake an accumulate that goes as a message") {
+  if (size() < 2) return;
+  struct Pair {
+    double value;
+    int place;
+  };
+  Array<Pair> window(1);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int i = 1; i <= 20; ++i) {
+    if (rank() == 0) {
+      const Pair first{-1.0, i};  // with a gap: a message
+      const double second = i;
+      MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window.win);
+      MPI_Accumulate(&first, 1, MPI_DOUBLE_INT, 1, window.index(1, 0), 1, MPI_DOUBLE_INT,
+                     MPI_REPLACE, window.win);
+      MPI_Accumulate(&second, 1, MPI_DOUBLE, 1, window.index(1, 0), 1, MPI_DOUBLE, MPI_REPLACE,
+                     window.win);
+      MPI_Win_unlock(1, window.win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 1) {
+      CHECK(own(window).value == i);
+      CHECK(own(window).place == i);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}

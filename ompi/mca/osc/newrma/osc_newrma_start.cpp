@@ -53,7 +53,9 @@ void Window::start_by_copies(RmaOperation& operation) {
   const OperationCall& call = operation.call();
   operation.prepare_messages();
   std::optional<CopiedMemory> memory =
-      CopiedMemory::of(*channel(call.target).endpoint(), *memory_, call.target);
+      !call.accumulates() || Epochs::is_first(operation)
+          ? CopiedMemory::of(*channel(call.target).endpoint(), *memory_, call.target)
+          : std::nullopt;
   if (memory && memory->carry_out(operation)) {
     count_direct(call);
     end_operation(operation);
@@ -172,6 +174,8 @@ bool Window::carry_out_there(const OperationCall& call, const Access& access) {
     ++counters.asked_operations;
     return true;
   }
+  // Accumulates that have gone as messages must not be overtaken.
+  if (call.accumulates() && !Epochs::is_clear(access)) return false;
   std::optional<CopiedMemory> memory = copied_memory(call, access);
   return memory && memory->carry_out(call);
 }
