@@ -1,5 +1,7 @@
 // The component: parameters, selection, and windows made and freed.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <atomic>
+
 #include "ompi/mca/common/overlap/process.hpp"
 #include "ompi/mca/common/overlap/waiting.hpp"
 #include "opal/mca/common/overlap/message.hpp"
@@ -186,18 +188,28 @@ struct NewWindow {
   }
 };
 
+/// A number that no window of any of these processes has had: late messages of one that has been
+/// freed must not be taken for this one's.
+int agree_on_incarnation(ompi_communicator_t& comm, std::uint32_t& agreed) noexcept {
+  static std::atomic<std::uint32_t> next{0};  // orders nothing; two threads may make windows
+  const std::uint32_t own = next.load(std::memory_order_relaxed);
+  const int rc = comm.c_coll->coll_allreduce(&own, &agreed, 1, MPI_UINT32_T, MPI_MAX, &comm,
+                                             comm.c_coll->coll_allreduce_module);
+  std::uint32_t seen = own;
+  while (rc == OMPI_SUCCESS && seen <= agreed &&
+         !next.compare_exchange_weak(seen, agreed + 1, std::memory_order_relaxed)) {}
+  return rc;
+}
+
 int make_window(ompi_win_t& win, void** base, const WindowCall& call, ompi_communicator_t* comm,
                 opal_info_t* info) {
-  static std::uint32_t made = 0;  // windows whose rank 0 is this process
   NewWindow fresh;
   int rc = ompi_comm_dup(comm, &fresh.comm);
   if (rc != OMPI_SUCCESS) return rc;
   auto made_memory = std::make_unique<WindowMemory>();
   if (rc = made_memory->make(*fresh.comm, call); rc != OMPI_SUCCESS) return rc;
-  std::uint32_t incarnation = made++;
-  rc = fresh.comm->c_coll->coll_bcast(&incarnation, sizeof incarnation, MPI_BYTE, 0, fresh.comm,
-                                      fresh.comm->c_coll->coll_bcast_module);
-  if (rc != OMPI_SUCCESS) return rc;
+  std::uint32_t incarnation = 0;
+  if (rc = agree_on_incarnation(*fresh.comm, incarnation); rc != OMPI_SUCCESS) return rc;
   fresh.module = std::make_unique<Module>();
   {
     const Entry entry;
