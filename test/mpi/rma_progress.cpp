@@ -228,6 +228,8 @@ TEST_CASE("P5.6: what has gone is confirmed while the origin computes, and closi
   meet(window);
   Steps steps;
   int step = 0;
+  // An adapter's writes are confirmed by their completions.
+  const std::uint64_t questions = over_ring() ? 0 : 1;
   // Larger ones may be copied by the kernel, and need no answer.
   for (const std::size_t bytes : {sizes[0], std::size_t{1000}}) {
     CAPTURE(bytes);
@@ -238,11 +240,11 @@ TEST_CASE("P5.6: what has gone is confirmed while the origin computes, and closi
       put(data, window);
       steps.reach(step + 1);
       const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-      while (counters["flushes_sent"] == 0 && std::chrono::steady_clock::now() < end)
+      while (counters["flushes_sent"] < questions && std::chrono::steady_clock::now() < end)
         std::this_thread::sleep_for(microseconds(200));
-      CHECK(counters["flushes_sent"] == 1);
+      CHECK(counters["flushes_sent"] == questions);
       MPI_Win_fence(MPI_MODE_NOSUCCEED, window.win);
-      CHECK(counters["flushes_sent"] == 1);
+      CHECK(counters["flushes_sent"] == questions);
     } else {
       steps.wait_for(step + 1);
       MPI_Win_fence(MPI_MODE_NOPRECEDE, window.win);
