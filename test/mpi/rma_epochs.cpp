@@ -4,6 +4,7 @@
 
 #include <numeric>
 #include <random>
+#include <utility>
 
 using namespace overlap::test;
 
@@ -84,6 +85,23 @@ TEST_CASE("Fence: behind it nobody misses what others did between it and the las
     MPI_Win_unlock(to, window.win);
     MPI_Win_fence(0, window.win);
     CHECK(window[0] == (rank() == last ? 7 : 0));
+  }
+}
+
+// mpi4py's own tests let go of the result before the closing fence.
+TEST_CASE("Fence: behind the first one an operation on own memory waits for nobody") {
+  for (const Kind kind : {Kind::create, Kind::allocate, Kind::dynamic}) {
+    CAPTURE(name_of(kind));
+    Array<Word> window(1, 5, kind);
+    const Word one = 1;
+    Word got = -1;
+    if (rank() != 0) compute(std::chrono::milliseconds(20));
+    MPI_Win_fence(0, window.win);
+    MPI_Fetch_and_op(&one, &got, MPI_INT64_T, rank(), window.index(rank(), 0), MPI_SUM, window.win);
+    CHECK(std::exchange(got, -1) == 5);
+    MPI_Win_fence(0, window.win);
+    CHECK(got == -1);
+    CHECK(window[0] == 6);
   }
 }
 

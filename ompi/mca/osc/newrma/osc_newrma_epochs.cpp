@@ -75,9 +75,9 @@ auto fence_of(const Window& window, int assertion) {
                                                                           Event& ended) {
     // An epoch that only begins needs no waiting: operations wait for their targets. But neighbours
     // may use shared memory without operations.
-    const bool ends_epoch = epochs.is_behind_fence() && !has(assertion, MPI_MODE_NOPRECEDE);
-    return epochs.fence(ends_epoch || shared ? &ended : nullptr,
-                        !has(assertion, MPI_MODE_NOSUCCEED));
+    const bool no_precede = has(assertion, MPI_MODE_NOPRECEDE);
+    const bool waits = shared || epochs.fence_ends_epoch(no_precede);
+    return epochs.fence(waits ? &ended : nullptr, !has(assertion, MPI_MODE_NOSUCCEED), no_precede);
   };
 }
 

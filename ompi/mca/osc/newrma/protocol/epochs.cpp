@@ -56,9 +56,10 @@ void Epochs::drop_idle_fence() {
   fence_ = nullptr;
 }
 
-bool Epochs::fence(Event* ended, bool begin_next) {
+bool Epochs::fence(Event* ended, bool begin_next, bool no_precede) {
   if (has_access_epoch() || exposure_ != nullptr) return false;
   if (fence_ == nullptr) fence_ = &open(EpochKind::fence);
+  fence_->ends_access = fence_ends_epoch(no_precede);
   close(fence_, ended);
   if (begin_next) fence_ = &open(EpochKind::fence);
   is_behind_fence_ = begin_next;

@@ -122,6 +122,7 @@ struct Epoch {
   std::vector<std::uint32_t> awaited;  ///< exposure: number of each one's complete [group]
   std::map<Rank, Access> accesses;
   std::size_t accesses_left = 0;  ///< not done
+  bool ends_access = true;        ///< of a fence: somebody may have accessed memory before it
   bool in_barrier = false;        ///< a fence's
   std::uint32_t round = 0;
 };
@@ -182,7 +183,12 @@ class Epochs {
   // Opening and closing; `ended` happens when the epoch has, nullptr: nobody asks.
 
   /// End the fence epoch, if there is one, with a barrier of all ranks; begin another one.
-  [[nodiscard]] bool fence(Event* ended, bool begin_next);
+  /// @param no_precede  MPI_MODE_NOPRECEDE, the same at all ranks
+  [[nodiscard]] bool fence(Event* ended, bool begin_next, bool no_precede = false);
+  /// Would a fence end an epoch? Not the first one.
+  [[nodiscard]] bool fence_ends_epoch(bool no_precede) const noexcept {
+    return is_behind_fence_ && !no_precede;
+  }
   [[nodiscard]] bool start(std::span<const Rank> group);
   [[nodiscard]] bool complete(Event* ended);
   [[nodiscard]] bool post(std::span<const Rank> group);
@@ -337,7 +343,9 @@ class Epochs {
   void grant_wanted();
   [[nodiscard]] bool update_epochs();
   void activate(Epoch& epoch);
+  [[nodiscard]] bool is_before(const Epoch& earlier, const Epoch& later) const noexcept;
   [[nodiscard]] bool is_blocked(std::size_t index) const noexcept;
+  [[nodiscard]] bool may_begin(const Access& access) const noexcept;
   [[nodiscard]] bool may_pass(const Epoch& earlier, const Epoch& later) const noexcept;
   [[nodiscard]] bool has_ended(Epoch& epoch);
   [[nodiscard]] bool barrier_ended(Epoch& epoch);

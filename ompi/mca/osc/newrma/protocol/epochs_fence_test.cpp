@@ -67,10 +67,10 @@ TEST_CASE("operations wait for the barrier and the barrier for operations", "[ep
   bench.put(1, "a");
   bench.get(2, "b");
   bench.put(0, "c");
-  CHECK(bench.said() == "fence>1");
+  CHECK(bench.said() == "fence>1, start c");
   bench.hear(3, Notice::fence, 0);
   bench.hear(2, Notice::fence, 1);
-  CHECK(bench.said().starts_with("fence>2, first, start "));
+  CHECK(bench.said() == "fence>2, first, start a, start b");
   REQUIRE(bench.epochs.fence(&bench.event("second"), true));
   bench.done("b");  // fetched: nothing to confirm
   CHECK(bench.said().empty());
@@ -83,6 +83,49 @@ TEST_CASE("operations wait for the barrier and the barrier for operations", "[ep
   CHECK(bench.said().empty());
   bench.flushed();
   CHECK(bench.said() == "fence>1, fence>2, second");
+}
+
+TEST_CASE("own memory needs nobody else behind a fence that ends no access", "[epochs][fence]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  SECTION("the first one") { REQUIRE(bench.epochs.fence(nullptr, true)); }
+  SECTION("a later one that says so") {
+    begin(bench);
+    REQUIRE(bench.epochs.fence(nullptr, true, true));
+  }
+  bench.put(1, "other's");
+  bench.put(0, "own");
+  CHECK(bench.said() == "fence>1, start own");
+  REQUIRE(bench.epochs.fence(&bench.event("second"), false));
+  CHECK(bench.said().empty());
+  bench.hear(3, Notice::fence, 0);
+  bench.hear(2, Notice::fence, 1);
+  CHECK(bench.said() == "fence>2, start other's, flush>1");
+  bench.flushed();
+  bench.hear(3, Notice::fence, 0);
+  bench.hear(2, Notice::fence, 1);
+  CHECK(bench.said() == "fence>1, fence>2, second");
+}
+
+TEST_CASE("own memory waits for a fence that ends an access of others", "[epochs][fence]") {
+  Bench bench(2);
+  bench.ends_at_once = true;
+  SECTION("the last one") {
+    REQUIRE(bench.epochs.fence(nullptr, true));
+    bench.hear(1, Notice::fence);
+    REQUIRE(bench.epochs.fence(nullptr, true));
+  }
+  SECTION("the one before, which has not ended") {
+    REQUIRE(bench.epochs.fence(nullptr, true));
+    bench.hear(1, Notice::fence);
+    REQUIRE(bench.epochs.fence(nullptr, false));
+    REQUIRE(bench.epochs.fence(nullptr, true));
+  }
+  static_cast<void>(bench.said());
+  bench.put(0, "own");
+  CHECK(bench.said().empty());
+  bench.hear(1, Notice::fence);
+  CHECK(bench.said().starts_with("start own"));
 }
 
 TEST_CASE("a fence's epoch is open while it has operations", "[epochs][fence]") {

@@ -187,7 +187,7 @@ class World {
         if (step.blocks) p.blocked_by = &ended;
         ++clock_;
         opens(step.next);
-        is_legal = e.fence(&ended, step.next != nullptr);
+        is_legal = e.fence(&ended, step.next != nullptr, step.no_precede);
         break;
       }
       case Do::start:

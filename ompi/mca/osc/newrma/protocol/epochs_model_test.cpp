@@ -54,11 +54,17 @@ class Author {
 
   void fence(bool is_last) {
     ++fence_;
+    const bool ends_nothing = std::ranges::all_of(fences_, [](Plan* each) { return !each; });
+    const bool no_precede = ends_nothing && dice_.one_in(2);
     for (Rank r = 0; r < program_.count; ++r) {
       Plan*& open = fences_[static_cast<std::size_t>(r)];
       Plan* next = is_last ? nullptr : &plan(EpochKind::fence, r);
       if (next != nullptr) next->fence = fence_;
-      add(r, {.what = Do::fence, .plan = open, .next = next, .blocks = blocks()});
+      add(r, {.what = Do::fence,
+              .plan = open,
+              .next = next,
+              .no_precede = no_precede,
+              .blocks = blocks()});
       open = next;
     }
     if (is_last) return;

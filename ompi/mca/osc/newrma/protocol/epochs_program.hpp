@@ -60,6 +60,7 @@ struct Step {
   Do what{};
   Plan* plan = nullptr;  ///< opened, closed or used
   Plan* next = nullptr;  ///< of a fence
+  bool no_precede = false;
   Rank target = 0;
   bool blocks = false;
   bool local = false;

@@ -60,7 +60,7 @@ void Epochs::run() {
 
 void Epochs::advance(Access& access) {
   if (access.state == Access::State::idle) {
-    if (!access.epoch.active) return;
+    if (!may_begin(access)) return;
     ask(access);
   }
   if (access.state == Access::State::asked) {
@@ -288,7 +288,11 @@ void Epochs::poll() {
 bool Epochs::update_epochs() {
   if (!std::exchange(epochs_changed_, false)) return false;
   for (std::size_t i = 0; i < epochs_.size(); ++i) {
-    if (!epochs_[i]->active && !is_blocked(i)) activate(*epochs_[i]);
+    Epoch& epoch = *epochs_[i];
+    if (epoch.active) continue;
+    if (!is_blocked(i)) activate(epoch);
+    const auto own = epoch.accesses.find(self_);
+    if (own != epoch.accesses.end()) look_at(own->second);  // it may begin before the others
   }
   for (std::size_t i = 0; i < epochs_.size();) {
     if (!has_ended(*epochs_[i])) {
@@ -304,13 +308,28 @@ bool Epochs::update_epochs() {
   return epochs_changed_ || !to_look_at_.empty() || !to_self_.empty();
 }
 
+/// Must the later one wait until the earlier one has ended?
+bool Epochs::is_before(const Epoch& earlier, const Epoch& later) const noexcept {
+  return earlier.closed && earlier.closed_at < later.opened_at && !may_pass(earlier, later);
+}
+
 bool Epochs::is_blocked(std::size_t index) const noexcept {
   const Epoch& later = *epochs_[index];
   return std::any_of(epochs_.begin(), epochs_.begin() + static_cast<std::ptrdiff_t>(index),
-                     [&](const auto& earlier) {
-                       return earlier->closed && earlier->closed_at < later.opened_at &&
-                              !may_pass(*earlier, later);
-                     });
+                     [&](const auto& earlier) { return is_before(*earlier, later); });
+}
+
+/// Behind a fence that ends no access, this rank need not wait until others come to the fence as
+/// well before it accesses its own memory. (Programs have used the results of such operations
+/// without a call in between.)
+bool Epochs::may_begin(const Access& access) const noexcept {
+  const Epoch& epoch = access.epoch;
+  if (epoch.active) return true;
+  if (epoch.kind != EpochKind::fence || access.target != self_) return false;
+  return std::ranges::none_of(epochs_, [&](const auto& earlier) {
+    return is_before(*earlier, epoch) &&
+           (earlier->kind != EpochKind::fence || earlier->ends_access);
+  });
 }
 
 bool Epochs::may_pass(const Epoch& earlier, const Epoch& later) const noexcept {
