@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll_mq_stream.hpp"
 
+#include "ompi/mca/common/overlap/entry.hpp"
 #include "ompi/mca/common/overlap/process.hpp"
 
 #include "coll_mq_communicator.hpp"
@@ -81,7 +82,9 @@ void Stream::receive_whole(const MessageHead& head, std::span<const std::byte> p
 void Stream::run() {
   if (running_) return;  // a BTL has called back: who is running goes on
   running_ = true;
-  while (const std::optional<Action> action = interpreter_.advance()) perform(*action);
+  must_run([this] {
+    while (const std::optional<Action> action = interpreter_.advance()) perform(*action);
+  });
   running_ = false;
 }
 

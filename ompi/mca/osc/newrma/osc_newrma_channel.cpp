@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "ompi/mca/common/overlap/entry.hpp"
 #include "ompi/mca/common/overlap/process.hpp"
 
 #include "osc_newrma_window.hpp"
@@ -220,23 +221,28 @@ void Channel::go_on() {
 bool Channel::try_again() { return !endpoint_->is_full() && send_waiting(); }
 
 /// @returns  false: there is no room for the next one
-bool Channel::send_waiting() {
+bool Channel::send_waiting() noexcept {
   sending_ = true;
   const std::uint32_t sent_before = sent_;
-  bool room = true;
-  while (room && !items_.empty()) {
-    const Sent sent = send_next(*items_.front());
-    room = sent != Sent::no_room && !endpoint_->is_full();
-    if (sent == Sent::whole) {
-      const std::unique_ptr<Item> done = std::move(items_.front());
-      items_.pop();
-      window_.note_gone(done->operations);
-      if (done->operation != nullptr) window_.operation_sent(*done->operation);
-    }
-  }
+  must_run([this] {
+    while (send_first()) {}
+  });
   sending_ = false;
   if (sent_ != sent_before) endpoint_->announce(window_.envelope(window_.self()));
   return items_.empty();
+}
+
+/// @returns  whether the next one may go
+bool Channel::send_first() {
+  if (items_.empty()) return false;
+  const Sent sent = send_next(*items_.front());
+  if (sent == Sent::whole) {
+    const std::unique_ptr<Item> done = std::move(items_.front());
+    items_.pop();
+    window_.note_gone(done->operations);
+    if (done->operation != nullptr) window_.operation_sent(*done->operation);
+  }
+  return sent != Sent::no_room && !endpoint_->is_full();
 }
 
 Channel::Sent Channel::send_next(Item& item) {

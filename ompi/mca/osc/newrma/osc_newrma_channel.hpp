@@ -99,7 +99,8 @@ class Channel final : public Work {
   [[nodiscard]] bool add_operation(RmaOperation& operation);
   [[nodiscard]] bool holds_operation();
   [[nodiscard]] bool connect();
-  [[nodiscard]] bool send_waiting();
+  [[nodiscard]] bool send_waiting() noexcept;
+  [[nodiscard]] bool send_first();
   [[nodiscard]] Sent send_next(Item& item);
   [[nodiscard]] Sent send_bundle(const Bundle& bundle);
   [[nodiscard]] Sent send_key_now(const MessageHead& head);

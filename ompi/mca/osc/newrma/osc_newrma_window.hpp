@@ -157,6 +157,7 @@ class Window final : private Host {
   void send(Rank to, const NoticeMessage& notice) override;
   void start(Operation& operation) override;
   void happened(Event& event) override;
+  [[noreturn]] void end_without_memory() override { overlap::end_without_memory(); }
   [[nodiscard]] WindowLock* lock_of(Rank rank) override;
   void took_ticket(Rank owner, WindowLock::Ticket ticket) override;
   void passed_turn(Rank owner) override;

@@ -238,18 +238,4 @@ void Epochs::operation_done(Operation& operation) {
   }
 }
 
-void Epochs::ask_ahead() {
-  if (running_) return;
-  running_ = true;  // what comes in while it asks must end no epoch
-  for (const auto& epoch : epochs_) {
-    for (auto& [target, access] : epoch->accesses) {
-      if (!access.unasked) continue;
-      static_cast<void>(is_written(access, access.written_age));
-      access.asked_ahead = true;
-    }
-  }
-  running_ = false;
-  run();
-}
-
 }  // namespace overlap::newrma

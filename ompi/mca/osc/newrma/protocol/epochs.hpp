@@ -150,6 +150,8 @@ class Host {
   /// Its target is ready: carry it out. Epochs::operation_done() follows, now or later.
   virtual void start(Operation& operation) = 0;
   virtual void happened(Event& event) = 0;
+  /// Memory has run out in the middle of several changes: nothing can go on. Does not return.
+  [[noreturn]] virtual void end_without_memory() = 0;
   /// The lock of a rank, if this process maps it; its own always.
   [[nodiscard]] virtual WindowLock* lock_of(Rank rank) = 0;
   /// This process waits with a ticket of a lock that it maps; and it has let the next tickets in,
@@ -295,7 +297,10 @@ class Epochs {
   }
   void flush_access(Access& access, bool local, Event& done);
 
+  template <class Body>
+  void run_alone(Body&& body);
   void run();
+  [[nodiscard]] bool step();
   void look_at(Access& access);
   void look_at_accesses(Rank target);
   void advance(Access& access);

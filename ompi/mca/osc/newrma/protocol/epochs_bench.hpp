@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <new>
 #include <set>
 #include <span>
 #include <string>
@@ -36,8 +37,11 @@ struct Bench : Host {
   void start(Operation& operation) override {
     auto& named = static_cast<NamedOperation&>(operation);
     say("start " + named.name);
+    if (is_out_of_memory) throw std::bad_alloc();
     if (ends_at_once) epochs.operation_done(named);
   }
+  struct Ended {};
+  [[noreturn]] void end_without_memory() override { throw Ended{}; }
   void happened(Event& happening) override {
     auto& named = static_cast<NamedEvent&>(happening);
     ++named.times;
@@ -111,6 +115,7 @@ struct Bench : Host {
 
   Rank self_rank;
   bool ends_at_once = false;
+  bool is_out_of_memory = false;
   std::function<void()> inside_send;  ///< the next one brings messages in
   bool says_tickets = false;
   std::set<Rank> mapped;

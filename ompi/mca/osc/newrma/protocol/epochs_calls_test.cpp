@@ -161,3 +161,10 @@ TEST_CASE("in_use tells of epochs that have not ended", "[epochs]") {
   bench.put(1, "a");
   CHECK(bench.epochs.in_use());
 }
+
+TEST_CASE("memory that runs out while operations start ends the process", "[epochs]") {
+  Bench bench(2);
+  bench.is_out_of_memory = true;
+  REQUIRE(bench.epochs.lock(LockType::shared, 1, true, nullptr));
+  CHECK_THROWS_AS(bench.put(1, "a"), Bench::Ended);
+}

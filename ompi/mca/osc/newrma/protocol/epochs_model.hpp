@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <set>
 #include <string>
 #include <tuple>
@@ -87,6 +88,7 @@ class World {
       world.on_start(*this, static_cast<ModelOp&>(operation));
     }
     void happened(Event& event) override { world.on_event(static_cast<ModelEvent&>(event)); }
+    [[noreturn]] void end_without_memory() override { throw std::bad_alloc(); }
     WindowLock* lock_of(Rank other) override {
       const bool is_mapped = other == rank || world.program_.maps.contains({rank, other});
       return is_mapped ? &world.locks_[static_cast<std::size_t>(other)] : nullptr;

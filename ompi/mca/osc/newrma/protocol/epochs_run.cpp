@@ -38,24 +38,55 @@ void Epochs::look_at_accesses(Rank target) {
   }
 }
 
-void Epochs::run() {
-  if (running_) return;
+/// What comes in meanwhile is only recorded.
+template <class Body>
+void Epochs::run_alone(Body&& body) {
   running_ = true;
-  for (;;) {
-    if (!to_self_.empty()) {
-      const NoticeMessage notice = to_self_.front();
-      to_self_.pop();
-      handle(self_, notice);
-    } else if (!to_look_at_.empty()) {
-      Access& access = *to_look_at_.front();
-      to_look_at_.pop();
-      access.listed = false;
-      advance(access);
-    } else if (!update_epochs()) {
-      break;
-    }
+  try {
+    body();
+  } catch (...) {
+    host_.end_without_memory();
   }
   running_ = false;
+}
+
+void Epochs::run() {
+  if (running_) return;
+  run_alone([this] {
+    while (step()) {}
+  });
+}
+
+/// Do one thing that is to be done. @returns  whether there may be more
+bool Epochs::step() {
+  if (!to_self_.empty()) {
+    const NoticeMessage notice = to_self_.front();
+    to_self_.pop();
+    handle(self_, notice);
+    return true;
+  }
+  if (!to_look_at_.empty()) {
+    Access& access = *to_look_at_.front();
+    to_look_at_.pop();
+    access.listed = false;
+    advance(access);
+    return true;
+  }
+  return update_epochs();
+}
+
+void Epochs::ask_ahead() {
+  if (running_) return;
+  run_alone([this] {
+    for (const auto& epoch : epochs_) {
+      for (auto& [target, access] : epoch->accesses) {
+        if (!access.unasked) continue;
+        static_cast<void>(is_written(access, access.written_age));
+        access.asked_ahead = true;
+      }
+    }
+  });
+  run();
 }
 
 void Epochs::advance(Access& access) {
