@@ -173,6 +173,25 @@ TEST_CASE("All completion queues of a device are armed together", "[contract][ar
   b.device->arm_arrivals();
 }
 
+TEST_CASE("A completion queue that is made while the device is armed wakes, too",
+          "[contract][arrivals]") {
+  Line line;
+  Link& link = line.link;
+  Endpoint& b = link.b;
+  if (!can_wake(b)) return;
+  b.device->arm_arrivals();
+  auto second = b.device->make_completion_queue(64);
+  auto at_a = link.a.make_pair();
+  auto at_b = b.device->make_queue_pair(
+      {.completions = second.get(), .receives = b.receives.get(), .send_queue_entries = 16});
+  link.join(*at_a, *at_b);  // takes the connection's events
+  line.send(*at_a, true);
+  REQUIRE(wakes(b));
+  Completion completion;
+  await("a completion of the second queue", [&] { return second->poll({&completion, 1}) == 1; });
+  expect(completion, 10);
+}
+
 TEST_CASE("A request that fails wakes its poster", "[contract][arrivals]") {
   Line line;
   Link& link = line.link;

@@ -40,8 +40,14 @@ bool Arrivals::open(std::span<const int> events) noexcept {
              events, [this](int each) { return watch(all_.get(), each, EPOLLIN | EPOLLET); });
 }
 
+void Arrivals::add(ibv_cq& queue) {
+  queues_.push_back(&queue);
+  if (has_armed_) (void)ibv_req_notify_cq(&queue, 1);
+}
+
 void Arrivals::arm() noexcept {
   if (channel_ == nullptr) return;
+  has_armed_ = true;
   take_events();
   // After the events were taken: one that a new request makes stays. A queue that is armed already
   // stays so.

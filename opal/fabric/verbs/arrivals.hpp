@@ -30,8 +30,9 @@ class Arrivals {
   /// For a completion queue that is being made; nullptr: it has none.
   [[nodiscard]] ibv_comp_channel* channel() const noexcept { return channel_.get(); }
 
-  /// Of a queue that was made with channel(). May throw std::bad_alloc.
-  void add(ibv_cq& queue) { queues_.push_back(&queue); }
+  /// Of a queue that was made with channel(): armed where the others may be. May throw
+  /// std::bad_alloc.
+  void add(ibv_cq& queue);
   /// Before the queue is destroyed.
   void remove(const ibv_cq& queue) noexcept { std::erase(queues_, &queue); }
 
@@ -45,6 +46,7 @@ class Arrivals {
   CompletionChannel channel_;  ///< non-blocking
   Descriptor all_;             ///< epoll: the channel and the events
   std::vector<ibv_cq*> queues_;
+  bool has_armed_ = false;
 };
 
 }  // namespace overlap::fabric::verbs
