@@ -83,10 +83,13 @@ void SoftDoorbell::end_arrivals() noexcept {
   static_cast<void>(::shutdown(arrivals_.get(), SHUT_RDWR));
 }
 
+Descriptor SoftDoorbell::make_silent() noexcept {
+  return Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+}
+
 void SoftDoorbell::silence_arrivals() noexcept {
   // The number stays the same: threads and event loops may hold it.
-  const Descriptor silent(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (silent) static_cast<void>(::dup3(silent.get(), arrivals_.get(), O_CLOEXEC));
+  if (silent_) static_cast<void>(::dup3(silent_.get(), arrivals_.get(), O_CLOEXEC));
 }
 
 /// Let the device wake up on another processor than this one, which its poster wants for computing,

@@ -56,6 +56,7 @@ class SoftDoorbell {
   void silence_arrivals() noexcept;
 
  private:
+  [[nodiscard]] static Descriptor make_silent() noexcept;
   void wake_device() noexcept;
   void move_device(bool here) const noexcept;
 
@@ -63,6 +64,8 @@ class SoftDoorbell {
   Mapping doorbells_;
   Descriptor descriptor_;
   Descriptor arrivals_;
+  Descriptor silent_ =
+      make_silent();  ///< made while there are descriptors: without one a sleeper would spin
   int device_pid_;
   std::uint32_t process_;  ///< its own number: one process may be several clients
   std::uint32_t tail_ = 0;
