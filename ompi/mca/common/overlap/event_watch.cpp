@@ -60,7 +60,11 @@ void EventWatch::sync_or_throw(bool turned_elsewhere) {
   is_due_ = list_descriptors(found_);
   events_ = count_events();
   if (found_ == known_ && !turned_elsewhere) return;
-  if (!try_add_found() && open_sets()) {
+  if (!try_add_found()) {
+    if (!open_sets()) {
+      known_.clear();  // tried again
+      return;
+    }
     for (const WatchedDescriptor& each : found_) add(each);
   }
   std::swap(found_, known_);

@@ -20,7 +20,8 @@ bool first_to_say(const std::string& text) {
   const std::string mark =
       std::string(folder) + "-overlap-said-" + std::to_string(std::hash<std::string>{}(text));
   const int file = open(mark.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-  if (file < 0) return errno != EEXIST && first_on_node;
+  // Without a descriptor nobody can know: rather said twice than not at all.
+  if (file < 0) return errno == EMFILE || errno == ENFILE || (errno != EEXIST && first_on_node);
   close(file);
   return true;
 }
