@@ -82,7 +82,12 @@ void Connector::ask_for(Connection& connection) {
   std::copy(bytes.begin(), bytes.end(), data.bytes.begin());
   data.size_bytes = bytes.size();
   if (device_.connect(*connection.queue_pair, endpoint.where.address, data) != fabric::Status::done)
-    step(connection, ConnectEvent::device_failed, 0, "the device cannot connect");
+    step(connection, failure_for_good(), 0, "the device cannot connect");
+}
+
+/// What ends the connection for good ends the job: an MPI thread tries once more before that.
+ConnectEvent Connector::failure_for_good() const noexcept {
+  return in_thread_ ? ConnectEvent::lost : ConnectEvent::device_failed;
 }
 
 void Connector::abandon(Connection& connection) noexcept {
@@ -98,7 +103,7 @@ void Connector::set_clock(Connection& connection, const std::string& why) {
   ConnectTrouble& trouble = connection.trouble;
   const Clock::time_point now = Clock::now();
   if (trouble.failures++ == 0) trouble.since = trouble.told = now;
-  if (now - trouble.told >= std::chrono::minutes(1)) {
+  if (!in_thread_ && now - trouble.told >= std::chrono::minutes(1)) {
     trouble.told = now;
     tell_connecting(connection.endpoint, why,
                     std::chrono::duration_cast<std::chrono::seconds>(now - trouble.since).count());
@@ -138,7 +143,7 @@ bool Connector::try_open_queue_pair(Connection& connection, std::uint64_t reques
     if (counts || connection.refusals == 0) ++connection.refusals;
     const bool for_good = error.kind == fabric::Error::Kind::bad_option ||
                           (counts && connection.refusals >= refusals_max);
-    step(connection, for_good ? ConnectEvent::device_failed : ConnectEvent::lost, 0, error.what());
+    step(connection, for_good ? failure_for_good() : ConnectEvent::lost, 0, error.what());
     return false;
   }
 }
@@ -260,28 +265,40 @@ std::optional<std::uint64_t> Connector::process_of(const Happened& happened) con
   return number_from(connection->endpoint.proc.proc_name);
 }
 
-/// @returns  false: it is for an MPI thread, as it asks for a process or ends a connection, or
-/// comes behind one that is
+/// @returns  false: it is for an MPI thread, as it asks for a process or ends a connection that was
+/// there, or comes behind one that is
 bool Connector::try_handle_in_thread(const Happened& happened) {
   using enum fabric::Event::Kind;
   const fabric::Event& event = happened.event;
   if (left_.holds_up(process_of(happened))) return false;
-  if (event.kind == established) {
+  if (event.kind == rejected || event.kind == unreachable) {
+    const Connection* const connection = queue_pairs_.user_of(happened.queue_pair_number);
+    if (connection != nullptr && !connection->under_way()) return false;
+  }
+  if (event.kind == established || event.kind == rejected || event.kind == unreachable) {
     handle(happened);
     return true;
   }
   if (event.kind != connect_request || upper_.closed()) return false;
   const auto introduction = introduction_of(event);
-  Endpoint* const peer = introduction ? peers_.find_known(name_from(introduction->name)) : nullptr;
+  if (!introduction) {  // of no process of this job's: there is nothing to ask Open MPI for
+    device_.reject(event.request);
+    return true;
+  }
+  Endpoint* const peer = peers_.find_known(name_from(introduction->name));
   if (peer == nullptr) return false;
   on_request_of(*peer, event, *introduction);
   return true;
 }
 
 int Connector::poll_events_in_thread() {
+  // MPI threads wait for the lock, and a queue pair takes time: who sees a count comes again.
+  constexpr int events_max = 4;
   int count = 0;
+  int events = 0;
   Happened next;
-  while (try_next(next)) {
+  while (events < events_max && try_next(next)) {
+    ++events;
     if (try_handle_in_thread(next)) {
       ++count;
     } else {
@@ -289,7 +306,14 @@ int Connector::poll_events_in_thread() {
       left_.leave(std::exchange(next, {}), process);
     }
   }
-  return count;
+  if (!backing_off_.empty()) retry_due(Clock::now());
+  return events == events_max ? std::max(count, 1) : count;
+}
+
+bool Connector::awaits_retry() const noexcept {
+  return std::ranges::any_of(backing_off_, [](const Connection* connection) {
+    return connection->state == ConnectState::backing_off && needed(*connection);
+  });
 }
 
 int Connector::poll_events_timed() {

@@ -59,9 +59,11 @@ class Connector {
   /// @returns  events handled
   int poll_events();
   /// The same in a thread that is none of MPI's, and so must not ask Open MPI for processes nor end
-  /// jobs: it sees to connections that succeed, with processes that an endpoint is there for. The
-  /// rest is left to poll_events(), and what comes behind it for the same process.
+  /// jobs: it sees to connections that are being made, with processes that an endpoint is there
+  /// for. The rest is left to poll_events(), and what comes behind it for the same process.
   int poll_events_in_thread();
+  /// Will something that waits be tried again after a time, of which no event tells?
+  [[nodiscard]] bool awaits_retry() const noexcept;
   /// Whose calls follow: with `in_thread` poll_events() is poll_events_in_thread(), as other parts
   /// call it, too.
   void set_caller(bool in_thread) noexcept { in_thread_ = in_thread; }
@@ -82,6 +84,7 @@ class Connector {
            const std::string& why);
   void ask_for(Connection& connection);
   [[nodiscard]] bool try_open_queue_pair(Connection& connection, std::uint64_t request);
+  [[nodiscard]] ConnectEvent failure_for_good() const noexcept;
   void accept_own(Connection& connection, std::uint64_t request);
   void made(Connection& connection);
   struct Happened {
