@@ -72,6 +72,9 @@ not chained           | 2  | speculative     | random speculation chained       
 progress on           | 2  | speculative     | progress pt2pt completion random probe_cancel speculation chained                | --mca common_overlap_progress on
 progress on           | 4  | speculative     | progress random                                                                  | --mca common_overlap_progress on
 progress on, no RTRs  | 2  | speculative     | progress                                                                         | --mca common_overlap_progress on --mca pml_speculative_speculation 0
+progress on, no rings | 2  | speculative     | progress                                                                         | --mca common_overlap_progress on --mca btl_ring_rings off
+progress on           | 2  | speculative     | ring_sleeper                                                                     | --mca common_overlap_progress on
+progress on, windows of Open MPI | 2 | speculative | ring_sleeper                                                               | --mca common_overlap_progress on --mca osc ^newrma
                       | 2  | speculative     | freed_comms back_pressure threads_flood end end_comms comms                          |
                       | 2  | ob1             | back_pressure                                                                    |
                       | 2  | speculative     | ring_lending                                                                     | --mca btl_ring_slot_bytes 65536 --mca btl_ring_channel_bytes 65536 --mca btl_ring_frequent_fraction 1
@@ -132,6 +135,14 @@ no chained completion                   | chained 0
 frequent buffers at once, large slots   | slot_bytes 12288 channel_bytes 16384 costs 1,0,1000000000,0,0
 a fast wire                             | soft_bandwidth 12000 soft_latency 1000
 END
+
+# The sender's own parameter does not matter.
+for own in auto off; do
+    log=$build/ring_sleeper_$own.log
+    OMPI_MCA_btl=ring,self OMPI_MCA_pml=speculative timeout -k 5 90 mpirun -x OMPI_MCA_common_overlap_progress=on -n 1 "$build/ring_sleeper" \
+        : -x OMPI_MCA_common_overlap_progress=$own -n 1 "$build/ring_sleeper" >"$log" 2>&1 </dev/null
+    result "ring_sleeper speculative np 2, progress $own at the sender" $? "$log"
+done
 
 # Spawned processes inherit the environment, not the command line.
 log=$build/ring_comms.log

@@ -42,6 +42,7 @@ void start(Communicator& communicator, std::optional<PlanId> plan, Execution& ex
 /// @thread  progress lock NOT held
 void wait_for(const Execution& execution) {
   poll_until(process->driver, process->completions, [&execution] { return execution.is_over(); });
+  process->interrupts.ring_for_work();
 }
 
 int barrier(ompi_communicator_t*, mca_coll_base_module_t* module) noexcept {

@@ -98,6 +98,7 @@ bool InterruptThread::serve_network(const BtlCapability& capability) noexcept {
   if (network_ != nullptr) return network_ == &capability;
   // Not by default: messages of 64 KiB lose a tenth of their rate on a fast wire.
   if (common::tunables.progress != common::progress_choice::on) return false;
+  if (capability.arrival_descriptor == -1) report_no_thread("the device cannot wake a thread");
   if (capability.arrival_descriptor == -1 || !is_possible()) return false;
   network_ = &capability;
   driver_.let_thread_poll(capability.progress_in_thread);
@@ -121,9 +122,19 @@ void InterruptThread::watch_stay(bool on) noexcept {
                       node_.get() != nullptr ? &node_.get()->turns : nullptr);
 }
 
+/// A turn of the thread wakes them, too; it sleeps only when nobody is left to be woken.
+void InterruptThread::wake_or_leave() noexcept {
+  const bool leaves =
+      network_ != nullptr && state_ <= State::running && polls() && common::progress_is_on();
+  if (!leaves) waking_->wake_now();
+}
+
 std::uint32_t InterruptThread::must_ring_slow() noexcept {
   if (!common::progress_is_on()) return no_ring;
-  if (state_ != State::running && !start()) return no_ring;
+  if (state_ != State::running && !start()) {
+    if (waking_ != nullptr) waking_->wake_now();
+    return no_ring;
+  }
   driver_.note_leaving();
   helper_.report_failure();
   if (!interruption_.must_ring(std::exchange(fresh_, false))) return no_ring;
@@ -132,6 +143,17 @@ std::uint32_t InterruptThread::must_ring_slow() noexcept {
   // milliseconds. Less than 10 us would fire before the call has returned.
   constexpr std::uint32_t fast_hurry = 3;
   return interruption_.ring_delay_ns() / (polls() ? fast_hurry : 1);
+}
+
+void InterruptThread::ring_for_work() noexcept {
+  if (!serves_btls() && waking_ == nullptr) [[likely]]
+    return;
+  std::uint32_t delay_ns = no_ring;
+  {
+    const Entry entry;
+    delay_ns = must_ring_for_work();
+  }
+  if (delay_ns != no_ring) ring(delay_ns);
 }
 
 bool InterruptThread::start() noexcept {
@@ -186,7 +208,7 @@ void InterruptThread::stop() noexcept {
 
 bool InterruptThread::wanted() const noexcept {
   return (demand_ != 0 || network_waits()) && common::progress_is_on() &&
-         (driver_.turns_events() || polls());
+         (driver_.turns_events() || serves_btls());
 }
 
 bool InterruptThread::sleep(Sleep sleep) noexcept {
@@ -217,7 +239,9 @@ InterruptThread::Turn InterruptThread::turn() noexcept {
   ++common::counters.interrupt_turns;
   if (!found.moved) ++common::counters.interrupt_turns_empty;
   if (std::exchange(woken_by_sender_, false) && !found.moved) note_futile_wake();
-  const bool blind = has_work() || (polls() && endpoints_.fragments_in_flight != 0);
+  // Nobody says when the last window of another component has gone.
+  const bool blind = polls() ? has_work() || endpoints_.fragments_in_flight != 0
+                             : serves_btls() && !driver_.turns_events();
   if (!driver_.turns_events()) return {.moved = found.moved, .readable = false, .blind = blind};
   watch_.sync(turned_elsewhere());
   synced_turns_ = turns();

@@ -47,6 +47,9 @@ class InterruptThread {
   /// @param capability  outlives the thread
   /// @returns  whether this one is served
   bool serve_network(const BtlCapability& capability) noexcept;
+  /// Messages to others by this BTL may be slept over: where no thread of this process sees to that
+  /// (another parameter, windows of other components), calls do before they leave MPI.
+  void wake_others(const BtlCapability& capability) noexcept { waking_ = &capability; }
   [[nodiscard]] bool serves_network(const BtlCapability* capability) const noexcept {
     return capability != nullptr && capability == network_;
   }
@@ -72,19 +75,23 @@ class InterruptThread {
   /// @returns  the delay for ring(), or no_ring
   /// @thread  progress lock held
   [[nodiscard]] std::uint32_t must_ring() noexcept {
-    if ((demand_ == 0 && !network_waits()) || !(driver_.turns_events() || polls())) [[likely]]
+    if (waking_ != nullptr) [[unlikely]]
+      wake_or_leave();
+    if ((demand_ == 0 && !network_waits()) || !(driver_.turns_events() || serves_btls())) [[likely]]
       return no_ring;
     return must_ring_slow();
   }
   /// A call has progressed and may leave MPI with part of a copy undone (MPI_Test), or while
   /// something waits for the adapter: the same.
   [[nodiscard]] std::uint32_t must_ring_for_work() noexcept {
+    if (waking_ != nullptr) [[unlikely]]
+      wake_or_leave();
     if (!serves_btls() || !has_work() || (demand_ == 0 && !network_waits())) [[likely]]
       return no_ring;
     return must_ring_slow();
   }
-  /// Must must_ring_for_work() be asked at all? @thread  any
-  [[nodiscard]] bool serves_btls() const noexcept { return serves_node_ || network_ != nullptr; }
+  /// A call that has waited is about to leave MPI: the same, and ring. @thread  lock NOT held
+  void ring_for_work() noexcept;
   static constexpr std::uint32_t no_ring = UINT32_MAX;
   /// A call that may leave MPI begins, and ends: its copies may be left to the thread.
   /// @thread  progress lock held
@@ -105,7 +112,9 @@ class InterruptThread {
   friend class Interruption<InterruptThread>;
   enum class State : std::uint8_t { none, running, refused, stopped };
 
+  [[nodiscard]] bool serves_btls() const noexcept { return serves_node_ || network_ != nullptr; }
   [[nodiscard]] std::uint32_t must_ring_slow() noexcept;
+  void wake_or_leave() noexcept;
   [[nodiscard]] bool start() noexcept;
   [[nodiscard]] int make_thread() noexcept;
   void watch_stay(bool on) noexcept;
@@ -117,9 +126,10 @@ class InterruptThread {
   [[nodiscard]] bool has_work() const noexcept {
     return polls() && (endpoints_.has_thread_work() || network_waits());
   }
-  /// Does the adapter's BTL keep something, perhaps of requests that count no more?
+  /// Does the adapter's BTL keep something, perhaps of requests that count no more? Other
+  /// components change that without our lock.
   [[nodiscard]] bool network_waits() const noexcept {
-    return network_ != nullptr && network_->is_waiting();
+    return network_ != nullptr && !has_foreign_windows() && network_->is_waiting();
   }
   /// What the network reports arrivals by, if it may poll now. @returns  -1: nothing
   [[nodiscard]] int network_descriptor() const noexcept {
@@ -165,6 +175,7 @@ class InterruptThread {
   bool serves_node_ = false;
   bool node_choice_reported_ = false;
   const BtlCapability* network_ = nullptr;  ///< of the BTL that serve_network() has taken
+  const BtlCapability* waking_ = nullptr;   ///< of wake_others()
   /// What the thread sleeps on besides; it writes it under the lock, and reads it without.
   int watched_network_ = -1;
   bool woken_by_sender_ = false;   ///< and has not taken a turn since; the thread's

@@ -11,19 +11,35 @@ namespace overlap {
 
 NodeArea node_area;
 
-void NodeArea::publish(bool possible) noexcept {
+namespace {
+
+/// What a process tells all others of the job.
+struct Published {
+  node::DescriptorAddress area;  ///< nothing: it has none
+  std::uint64_t sleeps_on_adapter = 0;
+};
+
+Published published_by(ompi_proc_t& proc) {
+  Published published;
+  const std::vector<std::byte> bytes =
+      lookup_published(&common::name_bearer(), proc.super.proc_name);
+  if (bytes.size() == sizeof published) std::memcpy(&published, bytes.data(), sizeof published);
+  return published;
+}
+
+}  // namespace
+
+void NodeArea::publish(bool possible, bool on) noexcept {
   if (area_) return;
   if (possible) area_ = node::MappedArea::make();
-  const auto address = node::DescriptorAddress::of(area_.file());
-  constexpr std::byte none{};
-  // Where it fails nobody finds the area, and nothing else changes.
-  if (!address) {
-    static_cast<void>(overlap::publish(&common::name_bearer(), std::span(&none, 1)));
-    return;
+  Published published{.area = {}, .sleeps_on_adapter = possible && on};
+  if (const auto address = node::DescriptorAddress::of(area_.file())) {
+    published.area = *address;
+    waits_ = node::Waits(area_.get());
   }
-  waits_ = node::Waits(area_.get());
+  // Where it fails nobody finds the area, and nothing else changes.
   static_cast<void>(
-      overlap::publish(&common::name_bearer(), std::as_bytes(std::span(&*address, 1))));
+      overlap::publish(&common::name_bearer(), std::as_bytes(std::span(&published, 1))));
 }
 
 namespace {
@@ -81,9 +97,8 @@ bool NodeArea::reaches_by_kernel(const node::Area& target) noexcept {
   return waker_.has_value();
 }
 
-bool may_be_woken(ompi_proc_t& proc) noexcept try {
-  return lookup_published(&common::name_bearer(), proc.super.proc_name).size() ==
-         sizeof(node::DescriptorAddress);
+bool sleeps_on_adapter(ompi_proc_t& proc) noexcept try {
+  return published_by(proc).sleeps_on_adapter != 0;
 } catch (const std::bad_alloc&) {
   return false;
 }
@@ -96,11 +111,8 @@ std::uint32_t Neighbour::coarse_ms() noexcept {
 
 void Neighbour::look(ompi_proc_t& proc) noexcept try {
   if (std::exchange(looked_, true)) return;
-  const std::vector<std::byte> bytes =
-      lookup_published(&common::name_bearer(), proc.super.proc_name);
-  node::DescriptorAddress address;
-  if (bytes.size() != sizeof address) return;  // it has none
-  std::memcpy(&address, bytes.data(), sizeof address);
+  const node::DescriptorAddress address = published_by(proc).area;
+  if (address.descriptor < 0) return;  // it has none
   area_ = node::MappedArea::map(address.open(O_RDWR));
   area_.close_file();
   if (!area_) report_unreachable(proc);

@@ -22,7 +22,8 @@ class NodeArea {
   /// Make the area and publish where it is, or that there is none: Open MPI waits two seconds for
   /// what a process has not published. In the component's init function.
   /// @param possible  may this process have an interrupt thread?
-  void publish(bool possible) noexcept;
+  /// @param on        may that thread sleep on what an adapter reports?
+  void publish(bool possible, bool on) noexcept;
   /// @returns  nullptr: there is none
   [[nodiscard]] node::Area* get() const noexcept { return area_.get(); }
   [[nodiscard]] node::Waits& waits() noexcept { return waits_; }
@@ -50,8 +51,9 @@ class NodeArea {
 /// The one of this process.
 extern NodeArea node_area;
 
-/// Has that process, of whatever node, said that it may have an interrupt thread? @thread  MPI
-[[nodiscard]] bool may_be_woken(ompi_proc_t& proc) noexcept;
+/// Has that process, of whatever node, said that its interrupt thread may sleep on what an adapter
+/// reports? @thread  MPI
+[[nodiscard]] bool sleeps_on_adapter(ompi_proc_t& proc) noexcept;
 
 /// Another process of this node, as far as waking it goes.
 ///

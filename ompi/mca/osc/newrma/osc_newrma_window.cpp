@@ -216,6 +216,7 @@ void progress_now_and_then(Window& window) noexcept {
 void wait_for(const WaitedEvent& event) {
   poll_until(process->driver, process->completions,
              [&event] { return event.has_happened.load(std::memory_order_acquire); });  // E2
+  process->interrupts.ring_for_work();
 }
 
 }  // namespace overlap::newrma

@@ -95,7 +95,8 @@ mca_pml_base_module_t* component_init(int* priority, bool, bool mpi_threads) noe
   }
   // The BML is shared by all PMLs that stand on BTLs; it initialises the BTLs once.
   if (mca_bml_base_init(false, mpi_threads) != OMPI_SUCCESS) return nullptr;
-  node_area.publish(InterruptThread::is_possible());
+  node_area.publish(InterruptThread::is_possible(),
+                    common::tunables.progress == common::progress_choice::on);
   return &module_table;
 }
 

@@ -76,13 +76,22 @@ void serve_node(Endpoint& endpoint) noexcept {
   if (pml->interrupts.serves_node()) endpoint.look_for_neighbour();
 }
 
-/// The same for a BTL that says so, and wakes who sleeps.
+std::uint32_t world_size() noexcept {
+  return static_cast<std::uint32_t>(ompi_comm_size(&ompi_mpi_comm_world.comm));
+}
+
+/// The same for a BTL that says so, and wakes who sleeps: this process, and the peer, which may
+/// have other parameters.
 void serve_network(const Endpoint& endpoint) noexcept {
   for (const Rail& rail : endpoint.eager_rails()) {
-    if (rail.capability == nullptr || !pml->interrupts.serve_network(*rail.capability)) continue;
+    if (rail.capability == nullptr || rail.capability->expect == nullptr) continue;
+    const bool serves = pml->interrupts.serve_network(*rail.capability);
+    const bool wakes = sleeps_on_adapter(endpoint.proc());
+    if (wakes) pml->interrupts.wake_others(*rail.capability);
     // Where it cannot be expected now, an MPI thread takes its first message.
-    static_cast<void>(rail.capability->expect(&rail.btl(), rail.bml_btl->btl_endpoint,
-                                              may_be_woken(endpoint.proc())));
+    if (serves || wakes)
+      static_cast<void>(rail.capability->expect(&rail.btl(), rail.bml_btl->btl_endpoint,
+                                                wakes ? world_size() : 0));
   }
 }
 

@@ -7,19 +7,6 @@
 namespace overlap::speculative {
 namespace {
 
-/// A call that waits is about to leave MPI, perhaps with part of another request's copy undone, or
-/// with something for an adapter.
-void ring_for_work() noexcept {
-  if (!pml->interrupts.serves_btls()) [[likely]]
-    return;
-  std::uint32_t delay_ns = InterruptThread::no_ring;
-  {
-    const Entry entry;
-    delay_ns = pml->interrupts.must_ring_for_work();
-  }
-  if (delay_ns != InterruptThread::no_ring) pml->interrupts.ring(delay_ns);
-}
-
 void poll_until_complete(ompi_request_t& request) {
   if (opal_using_threads()) {
     ompi_request_wait_completion(&request);
@@ -53,7 +40,7 @@ int progress() noexcept {
 
 void wait_complete(ompi_request_t& request) noexcept {
   poll_until_complete(request);
-  ring_for_work();
+  pml->interrupts.ring_for_work();
 }
 
 }  // namespace overlap::speculative

@@ -52,14 +52,19 @@ class Transport final : private ConnectionObserver {
   int progress_in_thread();
   [[nodiscard]] int arrival_descriptor() const noexcept { return device_->arrival_descriptor(); }
   void arm_arrivals() noexcept { device_->arm_arrivals(); }
-  /// Does something wait until what was posted has ended, or for peers to be woken? Connections are
-  /// told by events.
+  /// Does something wait until what was posted has ended, for peers to be woken, or for the next
+  /// attempt to connect? Other connections are told by events.
   [[nodiscard]] bool is_waiting() const noexcept {
-    return !wake_ups_.empty() || busy_.any([](const Endpoint& endpoint) {
-      return (!endpoint.waiting.empty() && endpoint.messages.established()) ||
-             (!endpoint.bulk_waiting.empty() && endpoint.bulk.established());
-    });
+    return !wake_ups_.empty() || connector_.awaits_retry() ||
+           busy_.any([](const Endpoint& endpoint) {
+             return (!endpoint.waiting.empty() && endpoint.messages.established()) ||
+                    (!endpoint.bulk_waiting.empty() && endpoint.bulk.established());
+           });
   }
+  /// As BtlCapability::expect. May throw std::bad_alloc.
+  void expect(Handle& peer, std::uint32_t senders);
+  /// Let no peer sleep over what has been sent to it: nobody takes turns soon.
+  void wake_now() { wake_peers(true); }
   void drop(std::span<Handle* const> peers) noexcept;  ///< entries may be null
 
   [[nodiscard]] const fabric::Capabilities& capabilities() const noexcept {

@@ -10,13 +10,6 @@
 #include "work_id.hpp"
 
 namespace overlap::ring {
-namespace {
-
-// Far fewer than a process has receive buffers: several peers send to it.
-constexpr std::uint32_t chained_per_wake = 16;
-
-}  // namespace
-
 Bulk::Bulk(const BulkParts& parts, RegisteredMemory& memory) noexcept
     : parts_(parts),
       scratch_(memory, {.buffers = 64,
@@ -119,8 +112,7 @@ int Bulk::send_behind(Endpoint& endpoint, mca_btl_base_tag_t tag, std::span<cons
   operation->request.signalled = true;
   operation->request.gather_count = 1;
   operation->request.fenced = behind == Behind::gets;
-  // A peer that computes needs few of them at once, but has receive buffers for so many only.
-  operation->request.solicited = endpoint.sleeps && ++endpoint.chained % chained_per_wake == 0;
+  operation->request.solicited = endpoint.sleeps && parts_.wake_ups.must_wake(endpoint);
   ++counters().chained_sent;
   return start(operation.release());
 }

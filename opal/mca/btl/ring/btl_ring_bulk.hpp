@@ -27,6 +27,7 @@ struct BulkParts {
   BusyEndpoints& busy;
   RegistrationCache& registrations;
   BufferPool& send_buffers;  ///< for chained messages
+  WakeUps<Endpoint>& wake_ups;
 };
 
 /// Posts one-sided operations, in order for each peer, and owns each from start() to its end.

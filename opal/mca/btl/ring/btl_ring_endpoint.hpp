@@ -157,8 +157,7 @@ struct Endpoint {
   Ending ending;
   bool sleeps = false;  ///< a thread of the peer may sleep on what its adapter reports
   WakeUp wake;
-  std::uint32_t chained = 0;  ///< chained messages to it while it may sleep; wraps
-  bool listed = false;        ///< in BusyEndpoints
+  bool listed = false;  ///< in BusyEndpoints
 };
 
 }  // namespace overlap::ring

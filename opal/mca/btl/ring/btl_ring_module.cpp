@@ -172,10 +172,18 @@ int add_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t** procs, Ha
   });
 }
 
-int expect(mca_btl_base_module_t*, Handle* handle, bool sleeps) noexcept {
+void wake_now() noexcept {
+  const Guard guard;
+  static_cast<void>(guarded([]() -> int {
+    transport->wake_now();
+    return OPAL_SUCCESS;
+  }));
+}
+
+int expect(mca_btl_base_module_t*, Handle* handle, std::uint32_t senders) noexcept {
   const Guard guard;
   return guarded([&]() -> int {
-    transport->peers().endpoint(*handle).sleeps = sleeps;
+    transport->expect(*handle, senders);
     return OPAL_SUCCESS;
   });
 }
@@ -257,6 +265,7 @@ void fill_module(mca_btl_base_module_t& table, Transport& made) {
   capability.is_waiting = []() noexcept { return transport->is_waiting(); };
   capability.progress_in_thread = progress_in_thread;
   capability.expect = expect;
+  capability.wake_now = wake_now;
   offer_capability(&table, &capability);
 }
 

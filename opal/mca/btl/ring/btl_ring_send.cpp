@@ -53,6 +53,7 @@ bool Sender::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const 
                               bool wakes) {
   const auto index = parts_.buffers.try_take();
   if (!index) return false;
+  if (endpoint.sleeps && !wakes) wakes = parts_.wake_ups.must_wake(endpoint);
   std::byte* const buffer = parts_.buffers.at(*index);
   const MessageHeader header =
       endpoint.stream.next_header(tag, pieces.bytes(), Channel::send_receive);

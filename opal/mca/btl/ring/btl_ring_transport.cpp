@@ -74,7 +74,8 @@ Transport::Transport(std::unique_ptr<fabric::Device> device, const Network& netw
       sender_(
           {capabilities(), upper_, connector_, busy_, sent_, frequent_, send_buffers_, wake_ups_},
           slot_payload_bytes()),
-      bulk_({capabilities(), upper_, connector_, busy_, registrations_, send_buffers_}, memory_),
+      bulk_({capabilities(), upper_, connector_, busy_, registrations_, send_buffers_, wake_ups_},
+            memory_),
       in_({memory_, *segment_, peers_, upper_, connector_, busy_, sender_}),
       out_(memory_, sender_, busy_),
       receiver_({upper_, receives_, busy_, in_, out_}, slot_payload_bytes(),
@@ -101,11 +102,18 @@ int Transport::progress_in_thread() {
   connector_.set_caller(true);  // until an MPI thread polls: the PML's next calls are the thread's
   int count = 0;
   for (int round = 0; round < rounds_max; ++round) {
-    const int moved = move(true) + connector_.poll_events_in_thread();
-    if (moved == 0) break;
-    count += moved;
+    const int moved = move(true);
+    const int connected = connector_.poll_events_in_thread();
+    count += moved + connected;
+    if (moved == 0 || connected != 0) break;
   }
   return count;
+}
+
+/// It has as many buffers as this process.
+void Transport::expect(Handle& peer, std::uint32_t senders) {
+  peers_.endpoint(peer).sleeps = senders != 0;
+  if (senders != 0) wake_ups_.set_unwoken_max(unwoken_max(tunables.receive_buffers, senders));
 }
 
 /// The header of the message says all that there is: what it is behind lies in the peer's ring.

@@ -57,12 +57,16 @@ struct BtlCapability {
   /// Does something wait for the end of what this process has posted, which no arrival tells? Then
   /// poll again after a while. If arrival_descriptor is not -1. @thread  as arm()
   bool (*is_waiting)() noexcept = nullptr;
-  /// Messages may come from this process.
-  /// @param sleeps  it may have a thread that sleeps on arrivals: messages to it that have
-  ///                MCA_BTL_DES_FLAGS_SIGNAL are to wake it
+  /// Who cannot call progress_in_thread: wake those who may sleep over a message that has been sent
+  /// to them, before leaving MPI for some time. With expect. @thread  as arm()
+  void (*wake_now)() noexcept = nullptr;
+  /// Messages may come from this process. Also where arrival_descriptor is -1.
+  /// @param senders  0: it never sleeps. Otherwise it may have a thread that sleeps on arrivals,
+  ///                 messages to it that have MCA_BTL_DES_FLAGS_SIGNAL are to wake it, and so many
+  ///                 processes send to it
   /// @returns  0, or an error code of Open MPI
   int (*expect)(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
-                bool sleeps) noexcept = nullptr;
+                std::uint32_t senders) noexcept = nullptr;
 };
 
 /// Leave a BTL's table; `capability` stays valid until withdrawn. A second offer replaces the

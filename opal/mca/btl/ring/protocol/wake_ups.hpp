@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -15,7 +16,18 @@ struct WakeUp {
   bool listed = false;  ///< in the list
   std::uint64_t oldest_ns = 0;
   std::uint64_t newest_ns = 0;
+  std::uint32_t unwoken = 0;  ///< messages into its receive buffers since the last that wakes
 };
+
+/// How many messages in a row may go into the receive buffers of a process that sleeps: all its
+/// peers together fill half of them at most, so that there is room for the next one that wakes. A
+/// pool that grows has four buffers for each connection.
+/// @param peers  processes that may send to it
+[[nodiscard]] constexpr std::uint32_t unwoken_max(std::uint32_t buffers,
+                                                  std::size_t peers) noexcept {
+  const std::size_t share = buffers / (2 * std::max<std::size_t>(peers, 1));
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(share, 1, 15));
+}
 
 /// A write into a ring wakes nobody. A message that wakes follows it: at once from a thread that
 /// runs because its process computes, and from a process that waits inside MPI once it has sent
@@ -44,7 +56,19 @@ class WakeUps {
     wake.newest_ns = now_ns;
   }
   /// A message that wakes went to it, behind those of its ring.
-  static void note_woken(Peer& peer) noexcept { peer.wake.due = false; }
+  static void note_woken(Peer& peer) noexcept {
+    peer.wake.due = false;
+    peer.wake.unwoken = 0;
+  }
+  /// A message goes into a receive buffer of a peer that may sleep, which needs few of them at
+  /// once, but has so many only. @returns  whether it must wake
+  [[nodiscard]] bool must_wake(Peer& peer) noexcept {
+    if (++peer.wake.unwoken <= unwoken_max_) return false;
+    peer.wake.unwoken = 0;
+    return true;
+  }
+  /// @param count  as unwoken_max() says
+  void set_unwoken_max(std::uint32_t count) noexcept { unwoken_max_ = count; }
   /// Before a peer goes.
   void remove(Peer& peer) noexcept {
     std::erase(peers_, &peer);
@@ -77,6 +101,7 @@ class WakeUps {
   }
 
   std::vector<Peer*> peers_;
+  std::uint32_t unwoken_max_ = 1;
 };
 
 }  // namespace overlap::ring

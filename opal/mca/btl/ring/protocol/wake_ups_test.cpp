@@ -259,3 +259,28 @@ TEST_CASE("A peer that goes is forgotten", "[ring][wake_ups]") {
   bench.serve(start, true);
   CHECK(bench.woken == std::vector<const Peer*>{&bench.second});
 }
+
+TEST_CASE("peers together leave half of a sleeper's receive buffers", "[wake_ups]") {
+  for (const std::uint32_t buffers : {1U, 8U, 128U, 4096U})
+    for (std::size_t peers = 1; peers < 3000; peers = peers * 3 / 2 + 1) {
+      CAPTURE(buffers, peers);
+      const std::uint32_t each = unwoken_max(buffers, peers);
+      CHECK(each >= 1);
+      CHECK(each <= 15);
+      CHECK((each == 1 || each * peers <= buffers / 2));
+    }
+}
+
+TEST_CASE("every so many messages into receive buffers one wakes", "[wake_ups]") {
+  Bench bench;
+  bench.wakes.set_unwoken_max(3);
+  const auto row = [&](Peer& peer, int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += bench.wakes.must_wake(peer) ? 'w' : '.';
+    return text;
+  };
+  CHECK(row(bench.first, 9) == "...w...w.");
+  CHECK(row(bench.second, 5) == "...w.");
+  Wakes::note_woken(bench.first);
+  CHECK(row(bench.first, 4) == "...w");
+}
