@@ -33,7 +33,8 @@
 //               the device's descriptor readable when the device was armed before it came. That
 //               disarms it, for messages and requests; events may make it readable again. What came
 //               before makes no difference: arm, then poll once more, then sleep. What comes while
-//               the device is being armed may be polled and still wake.
+//               the device is being armed may be polled and still wake. Soft-RoCE (rxe) leaves
+//               failures out: who waits for one naps, or is told by the connection's event.
 //   Threads     One thread at a time calls into a Device and everything made from it. Any thread
 //               may sleep on the descriptor.
 // SPDX-License-Identifier: BSD-3-Clause
