@@ -400,12 +400,18 @@ int isend(const void* buffer, std::size_t count, ompi_datatype_t* type, int dest
 int send(const void* buffer, std::size_t count, ompi_datatype_t* type, int destination, int tag,
          mca_pml_base_send_mode_t mode, ompi_communicator_t* comm) noexcept {
   SendRequest* made = nullptr;
+  bool ended = false;
   int rc = guarded([&]() -> int {
     const Entry entry;
-    return start_message({buffer, count, type, destination, tag, mode, comm}, made);
+    const int started = start_message({buffer, count, type, destination, tag, mode, comm}, made);
+    ended = !pml->completions.empty();
+    return started;
   });
   if (made == nullptr) [[likely]]
     return rc;
+  // A socket mostly takes a small message at once: with several threads waiting for what has ended
+  // would hand the progress over to another one.
+  if (ended) pml->completions.drain();
   if (rc != OMPI_SUCCESS) {
     release(*made);
     return rc;

@@ -39,7 +39,7 @@ int progress() noexcept {
 }
 
 void wait_complete(ompi_request_t& request) noexcept {
-  poll_until_complete(request);
+  if (!REQUEST_COMPLETE(&request)) poll_until_complete(request);
   pml->interrupts.ring_for_work();
 }
 
