@@ -86,16 +86,25 @@ TEST_CASE("Arming asks each queue that is there for solicited entries", "[verbs]
   REQUIRE(arrivals.channel() != nullptr);
   REQUIRE((::fcntl(arrivals.descriptor(), F_GETFL) & O_NONBLOCK) != 0);
   REQUIRE((::fcntl(arrivals.descriptor(), F_GETFD) & FD_CLOEXEC) != 0);
-  arrivals.arm();
-  REQUIRE(asked == 0);
   arrivals.add(device.first);
   arrivals.add(device.second);
+  REQUIRE(asked == 0);
   arrivals.arm();
   REQUIRE(asked == 2);
   REQUIRE(asked_for_all == 0);
   arrivals.remove(device.first);
   arrivals.arm();
   REQUIRE(asked == 3);
+}
+
+TEST_CASE("A queue that is made while others are armed is asked at once", "[verbs][arrivals]") {
+  FakeDevice device;
+  Arrivals arrivals(device.make_channel());
+  arrivals.arm();
+  REQUIRE(asked == 0);
+  arrivals.add(device.first);
+  REQUIRE(asked == 1);
+  REQUIRE(asked_for_all == 0);
 }
 
 TEST_CASE("The channel of a removed device wakes once, not for ever", "[verbs][arrivals]") {

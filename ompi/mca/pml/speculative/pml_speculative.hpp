@@ -187,8 +187,10 @@ void show_topic(const char* topic, Values... values) noexcept {
 void set_retries() noexcept;
 /// What opal_progress calls.
 int progress() noexcept;
-/// Wait until a request is complete. @thread  progress lock NOT held
-void wait_complete(ompi_request_t& request) noexcept;
+/// Wait until a request is complete.
+/// @param ended  something has ended in this call already, perhaps this request
+/// @thread  progress lock NOT held
+void wait_complete(ompi_request_t& request, bool ended = false) noexcept;
 
 [[nodiscard]] std::span<const CounterRow> counter_rows();
 [[nodiscard]] Counters& process_counters() noexcept;

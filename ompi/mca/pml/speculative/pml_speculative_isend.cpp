@@ -409,14 +409,11 @@ int send(const void* buffer, std::size_t count, ompi_datatype_t* type, int desti
   });
   if (made == nullptr) [[likely]]
     return rc;
-  // A socket mostly takes a small message at once: with several threads waiting for what has ended
-  // would hand the progress over to another one.
-  if (ended) pml->completions.drain();
   if (rc != OMPI_SUCCESS) {
     release(*made);
     return rc;
   }
-  wait_complete(made->ompi());
+  wait_complete(made->ompi(), ended);
   rc = made->ompi().req_status.MPI_ERROR;
   give_up(*made);
   return rc;

@@ -38,7 +38,10 @@ int progress() noexcept {
   return events;
 }
 
-void wait_complete(ompi_request_t& request) noexcept {
+void wait_complete(ompi_request_t& request, bool ended) noexcept {
+  // A socket mostly takes a small message at once: with several threads, waiting for what has ended
+  // would hand the progress over to another one.
+  if (ended) pml->completions.drain();
   if (!REQUEST_COMPLETE(&request)) poll_until_complete(request);
   pml->interrupts.ring_for_work();
 }
