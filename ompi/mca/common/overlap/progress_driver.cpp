@@ -69,7 +69,7 @@ bool ProgressDriver::look_at_thread_btls() {
 int ProgressDriver::poll_thread_btls() {
   int count = 0;
   for (unsigned i = 0; i < thread_btl_count_; ++i) count += thread_btls_[i]();
-  events_ += static_cast<unsigned>(count);
+  count_events(count);
   return count;
 }
 

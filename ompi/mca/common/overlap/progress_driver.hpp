@@ -56,13 +56,13 @@ class ProgressDriver {
     int count = poll_btls();
     if (more_) [[unlikely]]
       count += poll_more(false);
-    events_ += static_cast<unsigned>(count);
+    count_events(count);
     return count;
   }
   /// The same for a caller that looks once and decides by it (P1.4): the event loop's turn is now.
   int poll_thoroughly() {
     const int count = poll_btls() + poll_more(true);
-    events_ += static_cast<unsigned>(count);
+    count_events(count);
     return count;
   }
   /// A message has come, or a transfer has moved: look again at once. The event loop does not say
@@ -92,10 +92,17 @@ class ProgressDriver {
   [[nodiscard]] std::uint32_t turns() const noexcept {
     return turns_.load(std::memory_order_relaxed);
   }
-  /// Of all turns; a caller that waits compares two readings. Wraps.
-  [[nodiscard]] unsigned events() const noexcept { return events_; }
+  /// Of all turns; a caller that waits compares two readings. Wraps. @thread  any
+  [[nodiscard]] unsigned events() const noexcept { return events_.load(std::memory_order_relaxed); }
+  /// Of the threads that wait, the one that polls without pause; nullptr: none. A hint, orders
+  /// nothing. @thread  any
+  [[nodiscard]] std::atomic<const void*>& first_waiting() noexcept { return first_waiting_; }
 
  private:
+  /// Written by one thread at a time.
+  void count_events(int count) noexcept {
+    events_.store(events() + static_cast<unsigned>(count), std::memory_order_relaxed);
+  }
   int poll_btls() {
     int count = 0;
     for (unsigned i = 0; i < btl_count_; ++i) count += btls_[i]();
@@ -122,7 +129,8 @@ class ProgressDriver {
   bool event_driven_ = false;
   unsigned turns_without_event_ = 0;
   unsigned noted_ = 0;                               ///< calls of note_event
-  unsigned events_ = 0;                              ///< what turns have returned
+  std::atomic<unsigned> events_{0};                  ///< what turns have returned
+  std::atomic<const void*> first_waiting_{nullptr};  ///< first_waiting()
   std::atomic<std::uint32_t> turns_{0};              ///< a hint; orders nothing
   std::array<Pollable, pollables_max> pollables_{};  ///< [pollable_count_]
   unsigned pollable_count_ = 0;

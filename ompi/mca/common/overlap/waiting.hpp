@@ -11,21 +11,42 @@
 
 namespace overlap {
 
-/// Naps between turns, where other ranks need the processor of a call that waits.
+/// Naps between turns, where others need the processor of a call that waits: other ranks, or
+/// threads of this process that compute while several of its threads wait.
 class Waiting {
  public:
-  explicit Waiting(const ProgressDriver& driver) noexcept : driver_(driver) {}
+  explicit Waiting(ProgressDriver& driver) noexcept : driver_(driver) {}
+  ~Waiting() {
+    if (is_first_) driver_.first_waiting().store(nullptr, std::memory_order_relaxed);
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
   void end_turn() noexcept {
-    if (!opal_progress_yield_when_idle) return;
-    const std::uint32_t nap_ns = naps_.end_turn(driver_.events());
+    if (opal_using_threads() && is_beside_other())
+      nap(beside_other_.end_turn());
+    else if (opal_progress_yield_when_idle)
+      nap(naps_.end_turn(driver_.events()));
+  }
+
+ private:
+  /// Does another thread poll without pause? A callback of this one may wait, too.
+  [[nodiscard]] bool is_beside_other() noexcept {
+    const void* const self = LinuxPlatform::self();
+    const void* first = nullptr;
+    if (driver_.first_waiting().compare_exchange_strong(first, self, std::memory_order_relaxed))
+      is_first_ = true;
+    return first != nullptr && first != self;
+  }
+  static void nap(std::uint32_t nap_ns) noexcept {
     if (nap_ns == 0) return;
     const timespec nap{0, static_cast<long>(nap_ns)};
     nanosleep(&nap, nullptr);
   }
 
- private:
-  const ProgressDriver& driver_;
+  ProgressDriver& driver_;
   IdleNaps naps_;
+  NapsBesideOther beside_other_;
+  bool is_first_ = false;
 };
 
 /// Poll once, and complete what has ended. @thread  MPI thread, progress lock NOT held

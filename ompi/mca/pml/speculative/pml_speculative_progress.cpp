@@ -5,17 +5,6 @@
 #include "ompi/mca/common/overlap/waiting.hpp"
 
 namespace overlap::speculative {
-namespace {
-
-void poll_until_complete(ompi_request_t& request) {
-  if (opal_using_threads()) {
-    ompi_request_wait_completion(&request);
-    return;
-  }
-  poll_until(pml->driver, pml->completions, [&request] { return REQUEST_COMPLETE(&request); });
-}
-
-}  // namespace
 
 int progress() noexcept {
   // From inside ourselves: something under the lock waits in opal_progress (a new connection, a
@@ -42,7 +31,12 @@ void wait_complete(ompi_request_t& request, bool ended) noexcept {
   // A socket mostly takes a small message at once: with several threads, waiting for what has ended
   // would hand the progress over to another one.
   if (ended) pml->completions.drain();
-  if (!REQUEST_COMPLETE(&request)) poll_until_complete(request);
+  // Not as Open MPI waits, where one thread polls and completes for the others: who is woken finds
+  // its waker without a processor, and spins for milliseconds on a busy node.
+  poll_until(pml->driver, pml->completions, [&request] { return REQUEST_COMPLETE(&request); });
+  // Another thread may have completed it: its result before REQUEST_COMPLETE, which
+  // ompi_request_complete sets by an atomic exchange.
+  std::atomic_thread_fence(std::memory_order_acquire);
   pml->interrupts.ring_for_work();
 }
 

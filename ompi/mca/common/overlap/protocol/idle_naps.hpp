@@ -47,4 +47,32 @@ class IdleNaps {
   std::uint64_t slept_ns_ = 0;
 };
 
+/// Naps of a thread that waits while another thread of its process waits, too, and polls: what has
+/// come it would mostly find in its place. The processor is for threads that compute.
+///
+/// They begin early, grow with the time slept so far, and go on whatever comes for others.
+class NapsBesideOther {
+ public:
+  static constexpr std::uint32_t turns_before_naps = 50;
+  static constexpr std::uint32_t nap_min_ns = 20'000;
+  static constexpr std::uint32_t nap_max_ns = 500'000;
+  static constexpr std::uint32_t share = 8;  ///< of the time slept
+
+  /// A turn has ended. @returns  how long to sleep, 0: not at all
+  [[nodiscard]] std::uint32_t end_turn() noexcept {
+    if (turns_ < turns_before_naps) {
+      ++turns_;
+      return 0;
+    }
+    const auto nap_ns = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(slept_ns_ / share, nap_min_ns, nap_max_ns));
+    slept_ns_ += nap_ns;
+    return nap_ns;
+  }
+
+ private:
+  std::uint32_t turns_ = 0;
+  std::uint64_t slept_ns_ = 0;
+};
+
 }  // namespace overlap

@@ -5,6 +5,7 @@
 #include "test/support/catch.hpp"
 
 using overlap::IdleNaps;
+using overlap::NapsBesideOther;
 
 namespace {
 
@@ -49,4 +50,19 @@ TEST_CASE("IdleNaps: a count that wraps is an event") {
   IdleNaps naps;
   static_cast<void>(turns_to_nap(naps, UINT32_MAX));
   CHECK(naps.end_turn(0) == 0);
+}
+
+TEST_CASE("NapsBesideOther: short at first, at most half a millisecond") {
+  NapsBesideOther naps;
+  for (std::uint32_t turn = 0; turn < NapsBesideOther::turns_before_naps; ++turn)
+    REQUIRE(naps.end_turn() == 0);
+  std::uint64_t slept_ns = 0;
+  std::uint32_t last_ns = 0;
+  while (slept_ns < 20'000'000) {
+    const std::uint32_t nap_ns = naps.end_turn();
+    REQUIRE(nap_ns >= std::max(last_ns, NapsBesideOther::nap_min_ns));
+    REQUIRE(nap_ns <= std::max<std::uint64_t>(slept_ns / 8, NapsBesideOther::nap_min_ns));
+    slept_ns += last_ns = nap_ns;
+  }
+  CHECK(last_ns == NapsBesideOther::nap_max_ns);
 }
