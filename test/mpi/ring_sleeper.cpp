@@ -67,7 +67,35 @@ void exchange(std::uint64_t seed, Before&& before, bool computes) {
 
 void nothing() {}
 
+/// Both have talked so often that each has a ring for the other.
+void meet() {
+  const int other = 1 - rank();
+  for (int i = 0, got = 0; i < 300; ++i)
+    MPI_Sendrecv(&i, 1, MPI_INT, other, tag + 1, &got, 1, MPI_INT, other, tag + 1, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+}
+
 }  // namespace
+
+// First: a process that has once run out of receive buffers has more of them.
+TEST_CASE("P4.3: small messages leave room for the one that wakes") {
+  REQUIRE(size() == 2);
+  meet();
+  constexpr int count = 300;  // a ring has 100 slots, a process 128 receive buffers
+  std::vector<Bytes> small(count, pattern(1024, 3));
+  std::vector<MPI_Request> requests(count, MPI_REQUEST_NULL);
+  const auto send_small = [&] {
+    if (rank() == 0) return;
+    std::this_thread::sleep_for(microseconds(100000));  // the receiver's thread sleeps
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      MPI_Isend(small[i].data(), 1024, MPI_BYTE, 0, tag + 2, MPI_COMM_WORLD, &requests[i]);
+  };
+  exchange(1, send_small, false);
+  for (Bytes& each : small)
+    if (rank() == 0)
+      MPI_Recv(each.data(), 1024, MPI_BYTE, 1, tag + 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE);
+}
 
 TEST_CASE("P4.3: a sender wakes a receiver that computes") {
   REQUIRE(size() == 2);
