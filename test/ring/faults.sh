@@ -173,6 +173,19 @@ here=$(cd "$(dirname "$0")" && pwd)
         ! grep -q 'no fault' "$log" || fail "connection requests get lost and come late, $pml" "no fault was injected"
     done
 
+    # The same while both ranks compute: their threads try again.
+    rm -f "$go"
+    own=$domain-thread
+    OMPI_MCA_btl_ring_soft_domain=$own job 2 --mca pml speculative --mca btl ring,self --mca common_overlap_progress on "$build/ring_connect" "$go" computes &
+    pid=$!
+    for client in 1 2; do
+        wait_for "$device" --domain "$own" --lose-requests $client 2 30000000 || echo "no fault" >>"$log"
+    done
+    : >"$go"
+    wait $pid
+    judge "connection requests get lost while both ranks compute" $? ok "^0 numbers wrong"
+    ! grep -q 'no fault' "$log" || fail "connection requests get lost while both ranks compute" "no fault was injected"
+
     # A job that is killed with everything it has leaves its segments; the next one removes them.
     job 2 $ring "$build/forever" 30 &
     pid=$!
