@@ -40,7 +40,70 @@ void receive_all(int count, std::uint64_t seed, MPI_Comm comm) {
   }
 }
 
+/// Outside MPI until the partner has said that it has everything.
+bool partner_says_so() {
+  const std::string file = file_of(partner());
+  for (int i = 0; i < 600 && access(file.c_str(), F_OK) != 0; ++i) usleep(50000);
+  return unlink(file.c_str()) == 0;
+}
+void say_so() { std::fclose(std::fopen(file_of(rank()).c_str(), "w")); }
+
+/// Send `count` messages in some way, all complete at the end.
+using SendAll = void (*)(const Bytes& data, int size_bytes, int count);
+
+void send_blocking(const Bytes& data, int size_bytes, int count) {
+  for (int i = 0; i < count; ++i)
+    MPI_Send(data.data(), size_bytes, MPI_BYTE, partner(), 6, MPI_COMM_WORLD);
+}
+
+void send_together(const Bytes& data, int size_bytes, int count) {
+  std::vector<MPI_Request> requests(count);
+  for (MPI_Request& each : requests)
+    MPI_Isend(data.data(), size_bytes, MPI_BYTE, partner(), 6, MPI_COMM_WORLD, &each);
+  MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE);
+}
+
+/// Every other byte, so that a BTL has to pack.
+void send_strided(const Bytes& data, int size_bytes, int count) {
+  Bytes spread(2 * data.size());
+  for (std::size_t i = 0; i < data.size(); ++i) spread[2 * i] = data[i];
+  MPI_Datatype type;
+  MPI_Type_vector(size_bytes, 1, 2, MPI_BYTE, &type);
+  MPI_Type_commit(&type);
+  for (int i = 0; i < count; ++i) MPI_Send(spread.data(), 1, type, partner(), 6, MPI_COMM_WORLD);
+  MPI_Type_free(&type);
+}
+
+void send_persistent(const Bytes& data, int size_bytes, int count) {
+  std::vector<MPI_Request> requests(count);
+  for (MPI_Request& each : requests)
+    MPI_Send_init(data.data(), size_bytes, MPI_BYTE, partner(), 6, MPI_COMM_WORLD, &each);
+  MPI_Startall(count, requests.data());
+  MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE);
+  for (MPI_Request& each : requests) MPI_Request_free(&each);
+}
+
 }  // namespace
+
+TEST_CASE("Whatever their sender does afterwards, messages whose sends are complete arrive") {
+  const SendAll send_all = GENERATE(send_blocking, send_together, send_strided, send_persistent);
+  // Larger ones need BTLs that take more than their eager limit at once.
+  const int size_bytes = GENERATE(1, 8, 2000, 12000);
+  const int count = size_bytes > 4000 ? 100 : 1000;
+  CAPTURE(size_bytes);
+  if (sender()) {
+    send_all(pattern(static_cast<std::size_t>(size_bytes), 8), size_bytes, count);
+    CHECK(partner_says_so());
+  } else if (receiver()) {
+    Bytes in = empty(static_cast<std::size_t>(size_bytes));
+    compute(std::chrono::milliseconds(5));
+    for (int i = 0; i < count; ++i) {
+      MPI_Recv(in.data(), size_bytes, MPI_BYTE, partner(), 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      REQUIRE(holds(in, in.size(), 8));
+    }
+    say_so();
+  }
+}
 
 TEST_CASE("Messages sent on a communicator arrive although their sender frees it") {
   constexpr int count = 900;
@@ -157,17 +220,14 @@ TEST_CASE("Buffered messages have left the process when their buffer is detached
     void* detached = nullptr;
     int detached_bytes = 0;
     MPI_Buffer_detach(&detached, &detached_bytes);
-    // Outside MPI until the partner has everything: it says so in a way that needs no MPI.
-    for (int i = 0; i < 600 && access(file_of(partner()).c_str(), F_OK) != 0; ++i) usleep(50000);
-    CHECK(access(file_of(partner()).c_str(), F_OK) == 0);
-    unlink(file_of(partner()).c_str());
+    CHECK(partner_says_so());
   } else if (receiver()) {
     for (int i = 0; i < count; ++i) {
       Bytes data = empty(size_bytes);
       MPI_Recv(data.data(), size_bytes, MPI_BYTE, partner(), 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       REQUIRE(holds(data, size_bytes, 3));
     }
-    std::fclose(std::fopen(file_of(rank()).c_str(), "w"));
+    say_so();
   }
 }
 

@@ -169,6 +169,39 @@ TEST_CASE("P4.12: switched off and on at run time") {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST_CASE("P4.3: more messages than a BTL has room for arrive while both sides compute") {
+  TWO_RANKS_WITH_COUNTERS();
+  if (!interrupts()) return;
+  constexpr int count = 150, each_bytes = 128 << 10;
+  Scene scene;
+  Steps steps;
+  int step = 0;
+  for (std::uint64_t turn = 0; turn < 3; ++turn) {
+    const auto seed = [turn](std::size_t i) { return 300 + 200 * turn + i; };
+    std::vector<Bytes> data;
+    std::vector<MPI_Request> requests(count);
+    for (std::size_t i = 0; i < count; ++i)
+      data.push_back(sender() ? pattern(each_bytes, seed(i)) : empty(each_bytes));
+    const auto start_all = [&] {
+      for (int i = 0; i < count; ++i) {
+        if (receiver())
+          MPI_Irecv(data[i].data(), each_bytes, MPI_BYTE, partner(), i, scene.comm, &requests[i]);
+        else
+          MPI_Isend(data[i].data(), each_bytes, MPI_BYTE, partner(), i, scene.comm, &requests[i]);
+      }
+    };
+    if (receiver()) start_all();
+    { const OutsideMpi receiver_computes(steps, step); }
+    if (sender()) start_all();
+    {
+      const OutsideMpi computing(steps, step);
+      for (std::size_t i = 0; i < count && receiver(); ++i)
+        REQUIRE(watch_message(data[i], seed(i)));
+    }
+    MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE);
+  }
+}
+
 TEST_CASE("P4.3: both directions at once, several messages, many sizes") {
   TWO_RANKS_WITH_COUNTERS();
   Scene scene;

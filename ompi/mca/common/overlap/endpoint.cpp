@@ -60,8 +60,8 @@ class Endpoint::StoredMessage final : public Work {
   }
 
   bool try_again() override {
-    if (!endpoint_.try_send_bytes(rail_, tag_, bytes_, hold_, announces_.has_value())) return false;
-    if (announces_) endpoint_.announce(*announces_);
+    if (!endpoint_.try_control(rail_, tag_, bytes_, hold_, announces_ ? &*announces_ : nullptr))
+      return false;
     delete this;
     return true;
   }
@@ -119,9 +119,9 @@ Endpoint::~Endpoint() {
 
 bool Endpoint::try_send(Rail& rail, mca_btl_base_descriptor_t* descriptor, mca_btl_base_tag_t tag,
                         MessageHold hold) {
-  const bool kept = hold.owner != nullptr && rail.keeps_messages();
-  descriptor->des_cbdata = kept ? hold.owner : nullptr;
-  descriptor->des_cbfunc = kept ? hold.on_sent
+  const bool held = hold.owner != nullptr;
+  descriptor->des_cbdata = hold.owner;
+  descriptor->des_cbfunc = held ? hold.on_sent
                                 : [](mca_btl_base_module_t*, mca_btl_base_endpoint_t*,
                                      mca_btl_base_descriptor_t*, int) {};
   const int rc = mca_bml_base_send(rail.bml_btl, descriptor, tag);
@@ -129,16 +129,14 @@ bool Endpoint::try_send(Rail& rail, mca_btl_base_descriptor_t* descriptor, mca_b
     mca_bml_base_free(rail.bml_btl, descriptor);
     return false;
   }
-  // 1: sent, and no callback comes.
-  if (!kept || rc != OMPI_SUCCESS) hold.release();
+  if (rc != OMPI_SUCCESS) hold.release();  // 1: sent, and no callback comes
   return true;
 }
 
 bool Endpoint::try_send_bytes(Rail& rail, mca_btl_base_tag_t tag, std::span<const std::byte> bytes,
-                              MessageHold hold, bool wakes) {
+                              MessageHold hold, std::uint32_t flags) {
   mca_btl_base_descriptor_t* descriptor = nullptr;
-  mca_bml_base_alloc(rail.bml_btl, &descriptor, MCA_BTL_NO_ORDER, bytes.size(),
-                     control_flags(wakes));
+  mca_bml_base_alloc(rail.bml_btl, &descriptor, MCA_BTL_NO_ORDER, bytes.size(), flags);
   if (descriptor == nullptr) return false;
   std::memcpy(descriptor->des_segments[0].seg_addr.pval, bytes.data(), bytes.size());
   descriptor->des_segments[0].seg_len = bytes.size();
@@ -146,26 +144,24 @@ bool Endpoint::try_send_bytes(Rail& rail, mca_btl_base_tag_t tag, std::span<cons
   return try_send(rail, descriptor, tag, hold);
 }
 
+bool Endpoint::try_control(Rail& rail, mca_btl_base_tag_t tag, std::span<const std::byte> bytes,
+                           MessageHold hold, const node::Envelope* announces) {
+  const std::uint32_t flags = control_flags(announces != nullptr);
+  if (rail.try_inject(tag, bytes, nullptr, 0, flags)) {
+    hold.release();
+  } else if (rail.refuses_for_room(bytes.size()) ||
+             !try_send_bytes(rail, tag, bytes, hold, flags)) {
+    return false;
+  }
+  if (announces != nullptr) announce(*announces);
+  return true;
+}
+
 void Endpoint::send_control(Rail& rail, mca_btl_base_tag_t tag, std::span<const std::byte> bytes,
                             MessageHold hold, const node::Envelope* announces) {
-  const bool wakes = announces != nullptr;
   // Not past those that wait already: the other side would have to stash what comes before its
   // turn.
-  if (messages_.empty()) {
-    // btl_sendi sends at once or refuses: it keeps nothing.
-    if (rail.btl().btl_sendi != nullptr &&
-        mca_bml_base_sendi(rail.bml_btl, nullptr, const_cast<std::byte*>(bytes.data()),
-                           bytes.size(), 0, MCA_BTL_NO_ORDER, control_flags(wakes), tag,
-                           nullptr) == OMPI_SUCCESS) {
-      hold.release();
-      if (announces != nullptr) announce(*announces);
-      return;
-    }
-    if (try_send_bytes(rail, tag, bytes, hold, wakes)) {
-      if (announces != nullptr) announce(*announces);
-      return;
-    }
-  }
+  if (messages_.empty() && try_control(rail, tag, bytes, hold, announces)) return;
   wait_as_message(*new StoredMessage(*this, rail, tag, bytes, hold, announces));
 }
 
@@ -174,9 +170,14 @@ void Endpoint::announce(const node::Envelope& arrival) noexcept {
     neighbour_.announce(proc_, arrival, !all_.in_interrupt_thread);
 }
 
-void Endpoint::note_fragment() noexcept { all_.fragments_in_flight += ends_in_silence() ? 1 : 0; }
+void Endpoint::note_fragment() noexcept {
+  ++fragments_;
+  all_.fragments_in_flight += ends_in_silence() ? 1 : 0;
+  list_to_announce();
+}
 
 void Endpoint::note_fragment_end() noexcept {
+  --fragments_;
   all_.fragments_in_flight -= ends_in_silence() ? 1 : 0;
 }
 
@@ -202,6 +203,7 @@ void Endpoint::wait_as_transfer(Work& work) noexcept {
 std::size_t Endpoint::retry() {
   std::size_t taken = messages_.retry(round_messages);
   taken += transfers_.retry(puts_are_messages_ ? round_messages : round_copies);
+  if (announces_again()) announce({.kind = node::WaitKind::answer});
   return taken;
 }
 

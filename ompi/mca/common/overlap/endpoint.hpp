@@ -4,6 +4,7 @@
 
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,13 +27,27 @@ struct Rail {
   /// Do puts and gets through shared memory end inside the call?
   enum class Copies : std::uint8_t { unknown, at_once, later };
   Copies copies = Copies::unknown;
+  std::size_t injected_bytes = 0;  ///< largest message that btl_sendi has taken
 
   [[nodiscard]] mca_btl_base_module_t& btl() const noexcept { return *bml_btl->btl; }
-  /// May the BTL take a message and send it only in a later progress call? Those that libevent
-  /// drives do (a full socket), and those that say so (they queue while they connect).
-  [[nodiscard]] bool keeps_messages() const noexcept {
-    return btl().btl_component->btl_progress == nullptr ||
-           (capability != nullptr && capability->keeps_messages);
+  /// Offer a message to btl_sendi, which sends it at once or refuses: it keeps nothing.
+  /// @param convertor  at the start of the payload; nullptr without
+  [[nodiscard]] bool try_inject(mca_btl_base_tag_t tag, std::span<const std::byte> header,
+                                opal_convertor_t* convertor, std::size_t payload_bytes,
+                                std::uint32_t flags) {
+    if (btl().btl_sendi == nullptr ||
+        mca_bml_base_sendi(bml_btl, convertor, const_cast<std::byte*>(header.data()), header.size(),
+                           payload_bytes, MCA_BTL_NO_ORDER, flags, tag, nullptr) != OMPI_SUCCESS)
+      return false;
+    injected_bytes = std::max(injected_bytes, header.size() + payload_bytes);
+    return true;
+  }
+  /// Has btl_sendi refused a message of this size for want of room? Then it waits with us:
+  /// btl_send of shared memory would take it and keep it, without a word, until this process
+  /// progresses again, which may have left MPI by then. BTLs with a capability refuse for other
+  /// reasons, too.
+  [[nodiscard]] bool refuses_for_room(std::size_t message_bytes) const noexcept {
+    return capability == nullptr && message_bytes <= injected_bytes;
   }
   /// Is a put a message to the BTL (neither a key to check nor a copy by the caller), which sends
   /// in the order in which it was asked? An answer then waits behind all puts that it has taken.
@@ -129,7 +144,10 @@ class Endpoint {
   /// Do BTLs keep as many messages as they may? A socket takes any number: back-pressure is ours.
   [[nodiscard]] bool is_full() const noexcept { return kept_messages_ >= kept_messages_max; }
   /// A message goes to a BTL that may keep it; and it has been sent.
-  void note_kept() noexcept { ++kept_messages_; }
+  void note_kept() noexcept {
+    ++kept_messages_;
+    list_to_announce();
+  }
   void note_sent() noexcept { --kept_messages_; }
 
   /// Send a message of a few bytes, now or when there is room; the bytes are copied. Its hold, if
@@ -142,7 +160,8 @@ class Endpoint {
                     MessageHold hold = {}, const node::Envelope* announces = nullptr);
   /// A message that its process may wait for has been given to a BTL.
   void announce(const node::Envelope& arrival) noexcept;
-  /// Give a filled descriptor to its BTL. @returns  false: no room, and the descriptor is freed
+  /// Give a filled descriptor to its BTL, which may keep it until its callback. What must not end
+  /// before has a hold. @returns  false: no room, and the descriptor is freed
   [[nodiscard]] bool try_send(Rail& rail, mca_btl_base_descriptor_t* descriptor,
                               mca_btl_base_tag_t tag, MessageHold hold);
   /// Are puts posted piece by piece, one for each rail? By the interrupt thread, where the BTL
@@ -178,15 +197,29 @@ class Endpoint {
   /// Its process is gone, nothing refers to it. What still waits or is kept refers to it for ever:
   /// such an endpoint stays until the end.
   [[nodiscard]] bool is_unused() const noexcept {
-    return retired_ && users_ == 0 && !has_work() && kept_messages_ == 0;
+    return retired_ && users_ == 0 && !has_work() && kept_messages_ == 0 && fragments_ == 0;
   }
-  [[nodiscard]] bool has_work() const noexcept { return !messages_.empty() || !transfers_.empty(); }
+  [[nodiscard]] bool has_work() const noexcept {
+    return !messages_.empty() || !transfers_.empty() || announces_again();
+  }
+  /// A BTL of shared memory that has no room for a message keeps it here, and puts it in front of
+  /// the other process in a later turn: that one may be asleep by then. Nobody says when. So until
+  /// they are back, each turn looks whether it must be woken.
+  [[nodiscard]] bool announces_again() const noexcept {
+    return thread_may_retry() && copies_itself_ && (kept_messages_ | fragments_) != 0;
+  }
+  void list_to_announce() noexcept;
   /// Nothing wakes a thread when what was given to a BTL has been sent.
   [[nodiscard]] bool ends_in_silence() const noexcept {
     return copies_itself_ || reports_arrivals_;
   }
+  /// Offer a control message to its BTL, and say so. @returns  false: no room
+  [[nodiscard]] bool try_control(Rail& rail, mca_btl_base_tag_t tag,
+                                 std::span<const std::byte> bytes, MessageHold hold,
+                                 const node::Envelope* announces);
   [[nodiscard]] bool try_send_bytes(Rail& rail, mca_btl_base_tag_t tag,
-                                    std::span<const std::byte> bytes, MessageHold hold, bool wakes);
+                                    std::span<const std::byte> bytes, MessageHold hold,
+                                    std::uint32_t flags);
   class StoredMessage;
 
   Endpoints& all_;
@@ -200,6 +233,7 @@ class Endpoint {
   bool retired_ = false;           ///< its process is gone; deleted with its last user
   static constexpr std::uint32_t kept_messages_max = 64;
   std::uint32_t kept_messages_ = 0;
+  std::uint32_t fragments_ = 0;  ///< note_fragment(); not back yet
   std::uint32_t users_ = 0;
   std::size_t next_eager_ = 0;
   std::vector<Rail> eager_;
@@ -273,6 +307,11 @@ class Endpoints {
 
 inline bool Endpoint::thread_may_retry() const noexcept {
   return (copies_itself_ && all_.wakes_neighbours) || (reports_arrivals_ && all_.serves_adapters);
+}
+
+inline void Endpoint::list_to_announce() noexcept {
+  if (announces_again()) [[unlikely]]
+    all_.list(*this);
 }
 
 inline bool Endpoint::paces_puts() const noexcept {

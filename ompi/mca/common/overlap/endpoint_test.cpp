@@ -17,7 +17,9 @@ int poll_nothing() { return 0; }
 
 /// What the BTL was given: the flags of each message that it took.
 std::vector<std::uint32_t> taken_flags;
-int room;  ///< messages that it still takes
+int room;    ///< messages that it still takes
+bool keeps;  ///< btl_send takes any number, and keeps them
+int kept;    ///< so many
 
 /// A BTL for messages, with or without btl_sendi.
 class MessageBtl : public FakeBtl {
@@ -25,6 +27,8 @@ class MessageBtl : public FakeBtl {
   explicit MessageBtl(bool injects) : FakeBtl("messages", poll_nothing) {
     taken_flags.clear();
     room = 1;
+    keeps = false;
+    kept = 0;
     btl_sendi = injects ? sendi : nullptr;
     btl_alloc = alloc;
     btl_free = free;
@@ -57,6 +61,10 @@ class MessageBtl : public FakeBtl {
   static int free(mca_btl_base_module_t*, mca_btl_base_descriptor_t*) { return OMPI_SUCCESS; }
   static int send(mca_btl_base_module_t*, mca_btl_base_endpoint_t*,
                   mca_btl_base_descriptor_t* descriptor, mca_btl_base_tag_t) {
+    if (keeps) {
+      ++kept;
+      return OMPI_SUCCESS;
+    }
     const int rc = take(descriptor->des_flags);
     return rc == OMPI_SUCCESS ? 1 : rc;
   }
@@ -90,4 +98,87 @@ TEST_CASE(
   CHECK(endpoints.retry() == 1);
   REQUIRE(taken_flags.size() == 2);
   CHECK(wakes(taken_flags[1]) == announced);
+}
+
+TEST_CASE("Endpoint: what btl_sendi has no room for waits here, not in a BTL that keeps it") {
+  MessageBtl btl(true);
+  keeps = true;
+  FakeProcess process({&btl});
+  Endpoints endpoints;
+  Endpoint endpoint(endpoints, process.proc, process.bml);
+  const auto send = [&](std::size_t bytes) {
+    endpoint.send_control(endpoint.next_eager(), tag, std::span(message).first(bytes));
+  };
+  send(4);
+  REQUIRE(taken_flags.size() == 1);
+  SECTION("as large as one that it has taken") {
+    send(4);
+    CHECK(kept == 0);
+    CHECK(endpoint.crowded());
+    CHECK(endpoints.retry() == 0);
+    room = 1;
+    CHECK(endpoints.retry() == 1);
+    CHECK(taken_flags.size() == 2);
+    CHECK(kept == 0);
+    CHECK_FALSE(endpoint.crowded());
+  }
+  SECTION("larger: it may refuse it for its size") {
+    send(8);
+    CHECK(kept == 1);
+  }
+  SECTION("refused by a BTL that has reasons of its own") {
+    const BtlCapability capability{};
+    offer_capability(&btl, &capability);
+    Endpoint other(endpoints, process.proc, process.bml);
+    room = 1;
+    for (int i = 0; i < 2; ++i) other.send_control(other.next_eager(), tag, message);
+    CHECK(taken_flags.size() == 2);
+    CHECK(kept == 1);
+    withdraw_capability(&btl);
+  }
+}
+
+TEST_CASE("Endpoint: a hold ends when a BTL that keeps the message has sent it") {
+  static int left;
+  left = 0;
+  const MessageHold hold = make_hold<[](void*) { ++left; }>(&left);
+  MessageBtl btl(false);
+  keeps = true;
+  FakeProcess process({&btl});
+  Endpoints endpoints;
+  Endpoint endpoint(endpoints, process.proc, process.bml);
+  endpoint.send_control(endpoint.next_eager(), tag, message, hold);
+  CHECK(kept == 1);
+  CHECK(left == 0);
+  mca_btl_base_descriptor_t* const descriptor = btl.btl_alloc(&btl, nullptr, 0, 8, 0);
+  descriptor->des_cbfunc(&btl, nullptr, descriptor, OMPI_SUCCESS);
+  CHECK(left == 1);
+  keeps = false;  // now it sends at once, and says so
+  endpoint.send_control(endpoint.next_eager(), tag, message, hold);
+  CHECK(left == 2);
+}
+
+TEST_CASE("Endpoint: while shared memory keeps something, each turn looks who must be woken") {
+  static bool listed;
+  listed = false;
+  const bool wakes_neighbours = GENERATE(true, false);
+  const bool same_node = GENERATE(true, false);
+  const bool fragment = GENERATE(true, false);
+  MessageBtl btl(true);
+  FakeProcess process({&btl});
+  if (same_node) process.proc.super.proc_flags = OPAL_PROC_ON_NODE;
+  Endpoints endpoints;
+  endpoints.wakes_neighbours = wakes_neighbours;
+  endpoints.in_interrupt_thread = true;  // nobody looks for an area, which needs Open MPI
+  endpoints.on_work = [](bool any) { listed = any; };
+  Endpoint endpoint(endpoints, process.proc, process.bml);
+  const bool expected = wakes_neighbours && same_node;
+  fragment ? endpoint.note_fragment() : endpoint.note_kept();
+  CHECK(listed == expected);
+  CHECK(endpoints.retry() == 0);
+  CHECK(listed == expected);
+  fragment ? endpoint.note_fragment_end() : endpoint.note_sent();
+  CHECK(endpoints.retry() == 0);
+  CHECK_FALSE(listed);
+  endpoints.on_work = nullptr;
 }

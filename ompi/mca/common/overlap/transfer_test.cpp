@@ -361,7 +361,6 @@ TEST_CASE("Endpoint: a BTL counts by what it can do, whatever its name is") {
     CHECK(endpoint.copies_itself());
     CHECK_FALSE(endpoint.works_by_events());
     CHECK_FALSE(endpoint.puts_are_messages());
-    CHECK_FALSE(endpoint.eager_rails()[0].keeps_messages());
   }
   SECTION("polled, to another host") {
     FakeProcess process{{&polled}};
@@ -370,13 +369,12 @@ TEST_CASE("Endpoint: a BTL counts by what it can do, whatever its name is") {
     CHECK_FALSE(endpoint.works_by_events());
   }
   SECTION("with a capability of ours, to a process of this host: an adapter copies") {
-    const BtlCapability capability{.keeps_messages = true};
+    const BtlCapability capability{};
     offer_capability(&polled, &capability);
     FakeProcess process{{&polled}};
     process.proc.super.proc_flags = OPAL_PROC_ON_NODE;
     const Endpoint endpoint(endpoints, process.proc, process.bml);
     CHECK_FALSE(endpoint.copies_itself());
-    CHECK(endpoint.eager_rails()[0].keeps_messages());
     withdraw_capability(&polled);
   }
   SECTION("driven by events: a socket") {
@@ -386,6 +384,5 @@ TEST_CASE("Endpoint: a BTL counts by what it can do, whatever its name is") {
     CHECK_FALSE(endpoint.copies_itself());
     CHECK(endpoint.works_by_events());
     CHECK(endpoint.puts_are_messages());
-    CHECK(endpoint.eager_rails()[0].keeps_messages());
   }
 }

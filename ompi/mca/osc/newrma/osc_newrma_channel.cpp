@@ -321,11 +321,8 @@ std::uint64_t Channel::room_bytes() const noexcept {
 
 /// A small message that needs no descriptor. The BTL takes it at once or refuses.
 bool Channel::try_inject(std::span<const std::byte> message) {
-  const Rail& rail = endpoint_->eager_rails().front();
-  return rail.btl().btl_sendi != nullptr &&
-         mca_bml_base_sendi(rail.bml_btl, nullptr, const_cast<std::byte*>(message.data()),
-                            message.size(), 0, MCA_BTL_NO_ORDER, message_flags, message_tag,
-                            nullptr) == OMPI_SUCCESS;
+  Rail& rail = const_cast<Rail&>(endpoint_->eager_rails().front());
+  return rail.try_inject(message_tag, message, nullptr, 0, message_flags);
 }
 
 /// @param behind_bytes  of the message, behind its head; `write` makes them

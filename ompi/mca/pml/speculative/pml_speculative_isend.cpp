@@ -103,12 +103,11 @@ SendRequest& need_request(EagerSend& eager) {
   return *eager.request;
 }
 
+constexpr std::uint32_t eager_flags = MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+
 bool try_inject(EagerSend& eager) {
-  return mca_bml_base_sendi(eager.rail.bml_btl, eager.convertor,
-                            const_cast<std::byte*>(eager.header.data()), eager.header.size(),
-                            eager.call.bytes(), MCA_BTL_NO_ORDER,
-                            MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP, eager.tag,
-                            nullptr) == OMPI_SUCCESS;
+  return eager.rail.try_inject(eager.tag, eager.header, eager.convertor, eager.call.bytes(),
+                               eager_flags);
 }
 
 /// Pack header and payload into a descriptor of the BTL. @returns  nullptr: no room
@@ -116,7 +115,7 @@ mca_btl_base_descriptor_t* pack(Rail& rail, std::span<const std::byte> header, s
                                 opal_convertor_t* convertor) {
   mca_btl_base_descriptor_t* descriptor = nullptr;
   mca_bml_base_alloc(rail.bml_btl, &descriptor, MCA_BTL_NO_ORDER, header.size() + bytes,
-                     MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+                     eager_flags);
   if (descriptor == nullptr) return nullptr;
   auto* out = static_cast<std::byte*>(descriptor->des_segments[0].seg_addr.pval);
   std::memcpy(out, header.data(), header.size());
@@ -159,9 +158,8 @@ void on_sent_in_place(mca_btl_base_module_t*, mca_btl_base_endpoint_t*,
 bool try_zero_copy(EagerSend& eager) {
   std::size_t bytes = eager.call.bytes();
   mca_btl_base_descriptor_t* descriptor = nullptr;
-  mca_bml_base_prepare_src(
-      eager.rail.bml_btl, eager.convertor, MCA_BTL_NO_ORDER, eager.header.size(), &bytes,
-      MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP, &descriptor);
+  mca_bml_base_prepare_src(eager.rail.bml_btl, eager.convertor, MCA_BTL_NO_ORDER,
+                           eager.header.size(), &bytes, eager_flags, &descriptor);
   if (descriptor == nullptr) return false;
   if (bytes != eager.call.bytes()) {
     mca_bml_base_free(eager.rail.bml_btl, descriptor);
@@ -207,8 +205,8 @@ bool try_copy(EagerSend& eager) {
   mca_btl_base_descriptor_t* descriptor =
       pack(eager.rail, eager.header, eager.call.bytes(), eager.convertor);
   if (descriptor == nullptr) return false;
-  const bool holds = eager.rail.keeps_messages() && prepare_to_hold(eager);
-  if (!holds) return eager.endpoint.try_send(eager.rail, descriptor, eager.tag, {});
+  if (!prepare_to_hold(eager))
+    return eager.endpoint.try_send(eager.rail, descriptor, eager.tag, {});
   eager.request->life.hold();
   if (offer_kept(*eager.request, eager.endpoint, eager.rail, descriptor, eager.tag)) return true;
   static_cast<void>(eager.request->life.let_go());  // the message is still to be sent
@@ -254,6 +252,7 @@ void send_eager(EagerSend& eager, SendFacts facts) {
     }
     if (sent) [[likely]]
       return;
+    facts.refuses_for_room = eager.rail.refuses_for_room(eager.header.size() + eager.call.bytes());
     path = after_refusal(path, facts);
   }
 }
@@ -372,11 +371,20 @@ void WaitingEager::wait(Endpoint& endpoint, mca_btl_base_tag_t tag,
 
 bool WaitingEager::try_again() {
   Endpoint& endpoint = *request_.endpoint;
-  if (endpoint.is_full()) return false;
   Rail& rail = endpoint.next_eager();
-  mca_btl_base_descriptor_t* descriptor =
-      pack(rail, std::span<const std::byte>(header_).first(header_bytes_),
-           request_.base.req_bytes_packed, &request_.base.req_base.req_convertor);
+  const std::span<const std::byte> header = std::span(header_).first(header_bytes_);
+  const std::size_t bytes = request_.base.req_bytes_packed;
+  opal_convertor_t* const convertor = &request_.base.req_base.req_convertor;
+  if (rail.refuses_for_room(header.size() + bytes)) {
+    std::size_t origin = 0;
+    if (bytes > 0) opal_convertor_set_position(convertor, &origin);
+    if (!rail.try_inject(tag_, header, bytes > 0 ? convertor : nullptr, bytes, eager_flags))
+      return false;
+    let_go_send(&request_);
+    return true;
+  }
+  if (endpoint.is_full()) return false;
+  mca_btl_base_descriptor_t* descriptor = pack(rail, header, bytes, convertor);
   return descriptor != nullptr && offer_kept(request_, endpoint, rail, descriptor, tag_);
 }
 

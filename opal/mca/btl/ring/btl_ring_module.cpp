@@ -256,7 +256,6 @@ void fill_module(mca_btl_base_module_t& table, Transport& made) {
   table.btl_flags |= btl_flag_remote_completion;
   capability.send_behind = tunables.chained ? send_behind : nullptr;
   capability.chained_max_bytes = chained_max_bytes;
-  capability.keeps_messages = true;
   capability.puts_end_at_peer = true;
   capability.lasting_flag = lasting_registration;
   capability.in_place_min_bytes = made.frequent().can_send_in_place() ? tunables.frequent_min : 0;

@@ -33,9 +33,6 @@ struct BtlCapability {
                      std::uint8_t tag, const void* bytes, std::size_t length,
                      Behind behind) noexcept = nullptr;
   std::size_t chained_max_bytes = 0;
-  /// The BTL may take a message and send it later (while it connects): the descriptor's callback
-  /// tells when it has been sent.
-  bool keeps_messages = false;
   /// The completion of a put means that its bytes are in the peer's memory.
   bool puts_end_at_peer = false;
   /// For btl_register_mem, beside the access: the program may free the memory while it is

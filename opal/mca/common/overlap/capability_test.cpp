@@ -22,7 +22,7 @@ TEST_CASE("Capability: a BTL without one, with one, with another one, and withdr
   const auto* ring = module_at(places[0]);
   const auto* other = module_at(places[1]);
   const BtlCapability first{.chained_max_bytes = 16};
-  const BtlCapability second{.keeps_messages = true};
+  const BtlCapability second{.puts_end_at_peer = true};
   CHECK(find_capability(ring) == nullptr);
   offer_capability(ring, &first);
   CHECK(find_capability(ring) == &first);
@@ -42,6 +42,6 @@ TEST_CASE("Capability: what is not said is not offered") {
   const BtlCapability nothing;
   CHECK(nothing.send_behind == nullptr);
   CHECK(nothing.chained_max_bytes == 0);
-  CHECK_FALSE(nothing.keeps_messages);
+  CHECK_FALSE(nothing.puts_end_at_peer);
   CHECK(nothing.in_place_min_bytes == 0);
 }

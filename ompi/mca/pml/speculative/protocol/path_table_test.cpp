@@ -14,7 +14,7 @@ const PathFacts vader{.eager_btl = "vader",
                       .memory_btl = "vader",
                       .can_put = true,
                       .can_get = true,
-                      .send = {.eager_bytes = 32768, .can_inject = true},
+                      .send = {.eager_bytes = 32768, .can_inject = true, .refuses_for_room = true},
                       .rtr = {.copies_itself = true}};
 const PathFacts tcp{.eager_btl = "tcp",
                     .memory_btl = "tcp",
@@ -50,14 +50,14 @@ void check(const PathFacts& facts, const std::vector<Expected>& expected) {
 }  // namespace
 
 TEST_CASE("Shared memory: no RTR, because the sender's processor would copy", "[path_table]") {
-  check(vader, {{0, 32768, "inject", "where it refuses: copy"},
+  check(vader, {{0, 32768, "inject", "(btl_sendi)"},
                 {32769, UINT64_MAX, "RTS, get", "pml_speculative_shared_memory is auto"}});
 }
 
 TEST_CASE("Shared memory with interrupt threads: the receiver's reads", "[path_table]") {
   PathFacts served = vader;
   served.interrupts = true;
-  check(served, {{0, 32768, "inject", "where it refuses: copy"},
+  check(served, {{0, 32768, "inject", "(btl_sendi)"},
                  {32769, UINT64_MAX, "RTS, get", "the receiver reads while both compute"}});
 }
 

@@ -23,6 +23,8 @@ struct SendFacts {
   bool can_inject = false;
   bool plain = false;    ///< contiguous: the BTL could read it where it lies
   bool crowded = false;  ///< others wait for room already
+  /// btl_sendi has taken as large a message before: where it refuses this one, it has no room.
+  bool refuses_for_room = false;
 };
 
 /// The first path to try.
@@ -41,10 +43,14 @@ struct SendFacts {
   return lend ? SendPath::zero_copy : SendPath::copy;
 }
 
-/// The path to try when the BTL has refused one: inject -> zero_copy or copy -> wait.
+/// The path to try when the BTL has refused one: inject -> zero_copy or copy -> wait; where it has
+/// refused for want of room inject -> wait.
 [[nodiscard]] constexpr SendPath after_refusal(SendPath refused, SendFacts facts) noexcept {
   switch (refused) {
-    case SendPath::inject: facts.can_inject = false; return choose_path(facts);
+    case SendPath::inject:
+      if (facts.refuses_for_room) return SendPath::wait;
+      facts.can_inject = false;
+      return choose_path(facts);
     case SendPath::zero_copy: return SendPath::copy;
     case SendPath::copy:
     case SendPath::wait: return SendPath::wait;

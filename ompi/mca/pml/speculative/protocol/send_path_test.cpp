@@ -9,7 +9,7 @@ using namespace overlap::speculative;
 TEST_CASE("The first path by the facts of a message") {
   struct Row {
     const char* what;
-    SendFacts facts;  // bytes, eager_bytes, zero_copy_bytes, can_inject, plain, crowded
+    SendFacts facts;  // bytes, eager_bytes, zero_copy_bytes, can_inject, plain, crowded ...
     SendPath expected;
   };
   const Row rows[] = {
@@ -45,6 +45,8 @@ TEST_CASE("A refused message ends at wait, whatever its path") {
       }
     }
   }
+  const SendFacts refused_for_room{1024, 4096, 64, true, true, false, true};
+  CHECK(after_refusal(SendPath::inject, refused_for_room) == SendPath::wait);
   const SendFacts large{8192, 4096, 0, true, true, false};
   CHECK(after_refusal(SendPath::rendezvous, large) == SendPath::rendezvous);
 }
