@@ -238,6 +238,29 @@ TEST_CASE("Shared window: not contiguous, rank 0 has no memory", "[stricter]") {
   shared_windows(false, 0);
 }
 
+// Intel's PRK (MPISHM/Transpose) do this, and run with Open MPI's own component.
+TEST_CASE("Shared window: locked although its no_locks says that nobody will") {
+  MPI_Info info = MPI_INFO_NULL;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "no_locks", "true");
+  Word* mine = nullptr;
+  MPI_Win win = MPI_WIN_NULL;
+  REQUIRE(MPI_Win_allocate_shared(8, 8, info, MPI_COMM_WORLD, &mine, &win) == MPI_SUCCESS);
+  MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+  CHECK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win) == MPI_SUCCESS);
+  *mine = rank();
+  MPI_Win_sync(win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_sync(win);
+  Word got = -1;
+  MPI_Get(&got, 1, MPI_INT64_T, (rank() + 1) % size(), 0, 1, MPI_INT64_T, win);
+  MPI_Win_flush_all(win);
+  CHECK(got == (rank() + 1) % size());
+  CHECK(MPI_Win_unlock_all(win) == MPI_SUCCESS);
+  MPI_Win_free(&win);
+  MPI_Info_free(&info);
+}
+
 TEST_CASE("Shared window: a spin on a word that another process stores") {
   if (size() < 2) return;
   Array<Word> window(1, 0, Kind::shared);

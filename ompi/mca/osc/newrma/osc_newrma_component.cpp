@@ -237,7 +237,10 @@ int component_select(ompi_win_t* win, void** base, std::size_t bytes, int displa
     const WindowCall call = window_call(base, bytes, displacement_unit, info, flavor);
     const int rc = make_window(*win, base, call, comm, info);
     if (rc != OMPI_SUCCESS) return rc;
-    if (has_info(info, "no_locks")) win->w_flags |= OMPI_WIN_NO_LOCKS;
+    // Open MPI then refuses locks. Its own component for shared windows lets programs that break
+    // their promise run, and there are such.
+    if (flavor != MPI_WIN_FLAVOR_SHARED && has_info(info, "no_locks"))
+      win->w_flags |= OMPI_WIN_NO_LOCKS;
     if (has_info(info, "same_size")) win->w_flags |= OMPI_WIN_SAME_SIZE;
     if (has_info(info, "same_disp_unit")) win->w_flags |= OMPI_WIN_SAME_DISP;
     *model = MPI_WIN_UNIFIED;
