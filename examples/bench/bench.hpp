@@ -193,6 +193,14 @@ class Options {
       }
   }
 
+  [[noreturn]] static void fail(const char* why, const char* what) {
+    std::fprintf(stderr, "bench: '%s': %s\n", what, why);
+    int on = 0;
+    MPI_Initialized(&on);
+    if (on) MPI_Abort(MPI_COMM_WORLD, 1);
+    std::exit(1);
+  }
+
  private:
   struct Given {
     std::string name, value;
@@ -206,13 +214,6 @@ class Options {
     if (end == item.c_str() || (unit != '\0' && (factor == 1 || end[1] != '\0')))
       fail("not a size", item.c_str());
     return static_cast<std::size_t>(n) * factor;
-  }
-  [[noreturn]] static void fail(const char* why, const char* what) {
-    std::fprintf(stderr, "bench: '%s': %s\n", what, why);
-    int on = 0;
-    MPI_Initialized(&on);
-    if (on) MPI_Abort(MPI_COMM_WORLD, 1);
-    std::exit(1);
   }
   std::vector<Given> given_;
   std::vector<std::string> known_;
@@ -312,8 +313,13 @@ inline Samples sum_at_rank0(double value) {
 }
 
 /// Start MPI for a benchmark of exactly n ranks; returns this one's.
-inline int start(int* argc, char*** argv, int ranks) {
-  MPI_Init(argc, argv);
+inline int start(int* argc, char*** argv, int ranks, int thread_level = MPI_THREAD_SINGLE) {
+  int provided = 0;
+  MPI_Init_thread(argc, argv, thread_level, &provided);
+  if (provided < thread_level) {
+    std::fprintf(stderr, "bench: this MPI does not offer the thread level\n");
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -99,6 +99,7 @@ BENCHMARKS = {
     "rma_patterns": Benchmark("rma_patterns", "", "--sizes 8,1m --samples 15", "--late-us 5000 --work-us 15000 --samples 20",
                               "--sizes 128k --late-us 5000 --work-us 15000 --samples 10", on=("vader", "nodes"), computes=True,
                               variants=("osc_pt2pt", "newrma", "newrma_on", "newrma_off")),
+    "threads": Benchmark("threads", "", "--budget-ms 150 --samples 5", variants=("ob1", "speculative")),
     "matching": Benchmark("matching", "", "--budget-ms 100 --samples 20"),
     "rtr_usage": Benchmark("rtr_usage", "", "--messages 100", "--messages 60"),
     "halo": Benchmark("halo", "--sizes 256k,1m", "--sizes 1m --budget-ms 300", "", "--sizes 1m --budget-ms 1000", on=TRANSPORTS,
@@ -162,6 +163,6 @@ METRICS = {"half_round_trip", "bandwidth", "rate", "overlap", "time", "iteration
            "fairness", "passed_on"}
 # What explains those: in the tables too, but not in plots and brief tables.
 DETAILS = {"transfer", "exposed", "processor"}
-WITH_X = {"progress": "{:.4g} us", "exchange": "comm/comp {:g}", "matching": "{:g} messages", "crossing": "skew {:g} us", "ring_costs": "{:g} peers"}
+WITH_X = {"progress": "{:.4g} us", "exchange": "comm/comp {:g}", "matching": "{:g} messages", "threads": "{:g} threads", "crossing": "skew {:g} us", "ring_costs": "{:g} peers"}
 # These have results under the name of the catalogue, not that of their program, because several use the same program.
 NAMED = {name for name in BENCHMARKS if name.startswith(("soft_", "ring_", "frequent_", "rma_"))}

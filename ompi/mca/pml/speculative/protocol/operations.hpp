@@ -147,9 +147,9 @@ class ArrivedPool {
 
  private:
   friend struct Arrived;
-  static constexpr std::uint64_t kept_max_bytes = std::uint64_t{1} << 20U;
+  static constexpr std::uint64_t kept_max_bytes = std::uint64_t{1} << 22U;
   static constexpr std::uint64_t smallest_bytes = 64;
-  static constexpr std::size_t classes = 7;  // 64 B to 4 KiB
+  static constexpr std::size_t classes = 11;  // 64 B to 64 KiB, the largest eager messages
   struct Free {
     Free* next;
   };
