@@ -1,4 +1,5 @@
-// Question: how long does one message take while several threads of each rank are in blocking calls?
+// Question: how long does one message take while several threads of each rank are in blocking
+// calls?
 //
 // together: each thread plays ping-pong with its partner on a communicator of their own.
 // beside:   one thread plays it while another one of each rank is in a long MPI_Recv.
