@@ -8,9 +8,12 @@
 // and a switch of threads, some 10 us; with stock Open MPI, whose waiting threads wake each other,
 // slices of the scheduler, milliseconds.
 //
-// A sample is the time of all round trips of all threads, per message of one of them. Before it,
-// every byte is checked in a pass that is not timed.
+// A sample is a share of the budget, divided by the messages that a thread has sent and received in
+// it, on average: stock Open MPI may turn from one microsecond to milliseconds in between, so a
+// number of round trips would tell nothing of the time that they take. Every byte is checked in a
+// pass that is not timed.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <atomic>
 #include <thread>
 
 #include "bench.hpp"
@@ -39,31 +42,52 @@ class Pairs {
   std::vector<MPI_Comm> comms_ = std::vector<MPI_Comm>(most_threads);
 };
 
-/// A thread's round trips with its partner. @param checked  every byte of every message
-void play(int rank, MPI_Comm comm, std::size_t bytes, long trips, bool checked) {
-  Buffer out(bytes), in(bytes);
-  const int count = static_cast<int>(bytes);
-  for (long i = 0; i < trips; ++i) {
-    const auto seed = 2 * static_cast<std::uint64_t>(i);
-    if (checked) out.fill(bytes, seed + static_cast<std::uint64_t>(rank));
-    if (rank == 0) MPI_Send(out.data(), count, MPI_BYTE, 1, tag, comm);
-    MPI_Recv(in.data(), count, MPI_BYTE, 1 - rank, tag, comm, MPI_STATUS_IGNORE);
-    if (rank == 1) MPI_Send(out.data(), count, MPI_BYTE, 0, tag, comm);
-    if (checked) in.check(bytes, seed + static_cast<std::uint64_t>(1 - rank), "threads");
-  }
-}
+/// A thread's round trips with its partner. Rank 0 decides which is the last.
+class Play {
+ public:
+  Play(int rank, MPI_Comm comm, std::size_t bytes)
+      : rank_(rank), comm_(comm), bytes_(bytes), out_(bytes), in_(bytes) {}
 
-/// All threads at once. @returns  microseconds for one message of one of them
-double together(int rank, const Pairs& pairs, int threads, std::size_t bytes, long trips,
-                bool checked = false) {
+  /// @returns  round trips
+  long until(double end_us) {
+    long trips = 0;
+    for (bool last = false; !last; ++trips) {
+      if (rank_ == 0) *out_.data() = last = now_us() >= end_us;
+      round_trip();
+      if (rank_ == 1) last = *in_.data() != 0;
+    }
+    return trips;
+  }
+  void check() {
+    for (std::uint64_t i = 0; i < 20; i += 2) {
+      out_.fill(bytes_, i + static_cast<std::uint64_t>(rank_));
+      round_trip();
+      in_.check(bytes_, i + static_cast<std::uint64_t>(1 - rank_), "threads");
+    }
+  }
+
+ private:
+  void round_trip() {
+    const int count = static_cast<int>(bytes_);
+    if (rank_ == 0) MPI_Send(out_.data(), count, MPI_BYTE, 1, tag, comm_);
+    MPI_Recv(in_.data(), count, MPI_BYTE, 1 - rank_, tag, comm_, MPI_STATUS_IGNORE);
+    if (rank_ == 1) MPI_Send(out_.data(), count, MPI_BYTE, 0, tag, comm_);
+  }
+
+  int rank_;
+  MPI_Comm comm_;
+  std::size_t bytes_;
+  Buffer out_, in_;
+};
+
+/// Have `threads` threads, this one among them, do the same. @param act  called with their numbers
+template <class Act>
+void on_threads(int threads, Act act) {
   MPI_Barrier(MPI_COMM_WORLD);
-  const double begin = now_us();
   std::vector<std::thread> others;
-  for (int i = 1; i < threads; ++i)
-    others.emplace_back([&, i] { play(rank, pairs[i], bytes, trips, checked); });
-  play(rank, pairs[0], bytes, trips, checked);
+  for (int i = 1; i < threads; ++i) others.emplace_back(act, i);
+  act(0);
   for (std::thread& each : others) each.join();
-  return (now_us() - begin) / 2.0 / static_cast<double>(trips);
 }
 
 /// A thread that is in MPI_Recv until the end of the scope.
@@ -93,13 +117,18 @@ struct Plan {
 
 void measure(int rank, const Pairs& pairs, const char* which, int threads, std::size_t bytes,
              const Plan& plan) {
-  together(rank, pairs, threads, bytes, 10, true);
-  const double first_us = together(rank, pairs, threads, bytes, 20);
-  const long trips =
-      samples_for(plan.budget_ms / static_cast<double>(plan.samples), 2 * first_us, 5, 100'000);
+  on_threads(threads, [&](int i) { Play(rank, pairs[i], bytes).check(); });
   Samples times;
-  for (Pace pace(plan.samples, plan.budget_ms); pace.next();)
-    times.add(together(rank, pairs, threads, bytes, trips));
+  for (long sample = 0; sample < plan.samples; ++sample) {
+    std::atomic<long> trips{0};
+    double begin_us = 0;
+    on_threads(threads, [&](int i) {
+      if (i == 0) begin_us = now_us();
+      const double end_us = now_us() + 1e3 * plan.budget_ms / static_cast<double>(plan.samples);
+      trips += Play(rank, pairs[i], bytes).until(end_us);
+    });
+    times.add((now_us() - begin_us) * threads / 2.0 / static_cast<double>(trips));
+  }
   if (rank == 0) row("threads", which, bytes, threads, "half_round_trip", "us", times);
 }
 
@@ -113,14 +142,17 @@ int main(int argc, char** argv) {
   const double budget_ms = options.number("budget-ms", 400);
   const long samples = static_cast<long>(options.number("samples", 7));
   options.end();
+  for (const std::size_t each : sizes) {
+    if (each < 1) Options::fail("--sizes are at least 1", "0");
+  }
   for (const std::size_t each : threads) {
     if (each < 1 || each >= most_threads)
       Options::fail("--threads are 1 to 15", std::to_string(each).c_str());
   }
   {
     const Pairs pairs;
+    const Plan plan{budget_ms, samples};
     for (const std::size_t bytes : sizes) {
-      const Plan plan{budget_ms, samples};
       for (const std::size_t each : threads)
         measure(rank, pairs, "together", static_cast<int>(each), bytes, plan);
       const LongReceive beside(rank, pairs);

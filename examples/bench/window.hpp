@@ -1,5 +1,5 @@
-// A window of non-blocking sends from rank 0 to rank 1, answered by one short message; used by
-// message_rate and bandwidth.
+// A window of sends from rank 0 to rank 1, answered by one short message; used by message_rate and
+// bandwidth.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -9,10 +9,14 @@
 
 namespace bench {
 
+/// Are all messages of a window under way at once, or does each wait for the call before it
+/// (MPI_Send, MPI_Recv)?
+enum class Calls { nonblocking, blocking };
+
 class Window {
  public:
-  Window(int rank, std::size_t bytes, int count)
-      : rank_(rank), bytes_(bytes), requests_(static_cast<std::size_t>(count)) {
+  Window(int rank, std::size_t bytes, int count, Calls calls)
+      : rank_(rank), calls_(calls), bytes_(bytes), requests_(static_cast<std::size_t>(count)) {
     for (int i = 0; i < count; ++i) buffers_.push_back(std::make_unique<Buffer>(bytes));
   }
 
@@ -49,15 +53,21 @@ class Window {
   void exchange() {
     const int n = static_cast<int>(bytes_);
     for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if (rank_ == 0)
+      if (calls_ == Calls::blocking && rank_ == 0)
+        MPI_Send(buffers_[i]->data(), n, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+      else if (calls_ == Calls::blocking)
+        MPI_Recv(buffers_[i]->data(), n, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      else if (rank_ == 0)
         MPI_Isend(buffers_[i]->data(), n, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &requests_[i]);
       else
         MPI_Irecv(buffers_[i]->data(), n, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &requests_[i]);
     }
-    MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
+    if (calls_ == Calls::nonblocking)
+      MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
   }
 
   int rank_;
+  Calls calls_;
   std::size_t bytes_;
   std::uint64_t stamp_ = 0;
   std::vector<MPI_Request> requests_;
@@ -67,8 +77,9 @@ class Window {
 /// Check, warm up and measure windows of one size within a time budget.
 ///
 /// @returns  microseconds per window, on rank 0
-inline Samples measure_window(int rank, std::size_t bytes, int count, double budget_ms, long most) {
-  Window window(rank, bytes, count);
+inline Samples measure_window(int rank, std::size_t bytes, int count, double budget_ms, long most,
+                              Calls calls = Calls::nonblocking) {
+  Window window(rank, bytes, count, calls);
   window.check_pass();
   for (int i = 0; i < 5; ++i) window.once();
   Samples warm, out;
