@@ -39,7 +39,8 @@ std::vector<Rail> rails_of(mca_bml_base_btl_array_t& array) {
   std::vector<Rail> rails;
   for (std::size_t i = 0; i < mca_bml_base_btl_array_get_size(&array); ++i) {
     mca_bml_base_btl_t* bml_btl = mca_bml_base_btl_array_get_index(&array, i);
-    rails.push_back({bml_btl, find_capability(bml_btl->btl)});
+    Rail& rail = rails.emplace_back(Rail{bml_btl, find_capability(bml_btl->btl)});
+    rail.refuses_for_room = is_shared_memory(rail.btl()) && rail.btl().btl_sendi != nullptr;
   }
   return rails;
 }
@@ -149,8 +150,7 @@ bool Endpoint::try_control(Rail& rail, mca_btl_base_tag_t tag, std::span<const s
   const std::uint32_t flags = control_flags(announces != nullptr);
   if (rail.try_inject(tag, bytes, nullptr, 0, flags)) {
     hold.release();
-  } else if (rail.refuses_for_room(bytes.size()) ||
-             !try_send_bytes(rail, tag, bytes, hold, flags)) {
+  } else if (rail.refuses_for_room || !try_send_bytes(rail, tag, bytes, hold, flags)) {
     return false;
   }
   if (announces != nullptr) announce(*announces);

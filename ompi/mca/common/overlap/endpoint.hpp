@@ -4,7 +4,6 @@
 
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -27,27 +26,22 @@ struct Rail {
   /// Do puts and gets through shared memory end inside the call?
   enum class Copies : std::uint8_t { unknown, at_once, later };
   Copies copies = Copies::unknown;
-  std::size_t injected_bytes = 0;  ///< largest message that btl_sendi has taken
+  /// What btl_sendi refuses it has no room for, whatever the message. Known of Open MPI's shared
+  /// memory only: others refuse for its size or its datatype, too.
+  bool refuses_for_room = false;
 
   [[nodiscard]] mca_btl_base_module_t& btl() const noexcept { return *bml_btl->btl; }
-  /// Offer a message to btl_sendi, which sends it at once or refuses: it keeps nothing.
+  /// Offer a message to btl_sendi, which takes it or refuses. Where it refuses_for_room the message
+  /// waits with us: btl_send would take it and keep it, without a word, until this process
+  /// progresses again, which may have left MPI by then.
   /// @param convertor  at the start of the payload; nullptr without
   [[nodiscard]] bool try_inject(mca_btl_base_tag_t tag, std::span<const std::byte> header,
                                 opal_convertor_t* convertor, std::size_t payload_bytes,
-                                std::uint32_t flags) {
-    if (btl().btl_sendi == nullptr ||
-        mca_bml_base_sendi(bml_btl, convertor, const_cast<std::byte*>(header.data()), header.size(),
-                           payload_bytes, MCA_BTL_NO_ORDER, flags, tag, nullptr) != OMPI_SUCCESS)
-      return false;
-    injected_bytes = std::max(injected_bytes, header.size() + payload_bytes);
-    return true;
-  }
-  /// Has btl_sendi refused a message of this size for want of room? Then it waits with us:
-  /// btl_send of shared memory would take it and keep it, without a word, until this process
-  /// progresses again, which may have left MPI by then. BTLs with a capability refuse for other
-  /// reasons, too.
-  [[nodiscard]] bool refuses_for_room(std::size_t message_bytes) const noexcept {
-    return capability == nullptr && message_bytes <= injected_bytes;
+                                std::uint32_t flags) const {
+    return btl().btl_sendi != nullptr &&
+           mca_bml_base_sendi(bml_btl, convertor, const_cast<std::byte*>(header.data()),
+                              header.size(), payload_bytes, MCA_BTL_NO_ORDER, flags, tag,
+                              nullptr) == OMPI_SUCCESS;
   }
   /// Is a put a message to the BTL (neither a key to check nor a copy by the caller), which sends
   /// in the order in which it was asked? An answer then waits behind all puts that it has taken.
@@ -206,7 +200,7 @@ class Endpoint {
   /// the other process in a later turn: that one may be asleep by then. Nobody says when. So until
   /// they are back, each turn looks whether it must be woken.
   [[nodiscard]] bool announces_again() const noexcept {
-    return thread_may_retry() && copies_itself_ && (kept_messages_ | fragments_) != 0;
+    return !retired_ && copies_itself_ && thread_may_retry() && (kept_messages_ | fragments_) != 0;
   }
   void list_to_announce() noexcept;
   /// Nothing wakes a thread when what was given to a BTL has been sent.

@@ -91,6 +91,7 @@ void InterruptThread::serve_node(const mca_btl_base_module_t& btl) noexcept {
   if (why_not != nullptr) return;
   driver_.let_thread_poll(btl.btl_component->btl_progress);
   serves_node_ = endpoints_.wakes_neighbours = true;
+  may_ring_.store(true, std::memory_order_relaxed);
   if (demand_ != 0) watch_stay(true);
 }
 
@@ -101,6 +102,7 @@ bool InterruptThread::serve_network(const BtlCapability& capability) noexcept {
   if (capability.arrival_descriptor == -1) report_no_thread("the device cannot wake a thread");
   if (capability.arrival_descriptor == -1 || !is_possible()) return false;
   network_ = &capability;
+  may_ring_.store(true, std::memory_order_relaxed);
   driver_.let_thread_poll(capability.progress_in_thread);
   if (demand_ != 0) watch_stay(true);
   return true;
@@ -146,7 +148,7 @@ std::uint32_t InterruptThread::must_ring_slow() noexcept {
 }
 
 void InterruptThread::ring_for_work() noexcept {
-  if (!serves_btls() && waking_ == nullptr) [[likely]]
+  if (!may_ring_.load(std::memory_order_relaxed)) [[likely]]
     return;
   std::uint32_t delay_ns = no_ring;
   {

@@ -49,7 +49,10 @@ class InterruptThread {
   bool serve_network(const BtlCapability& capability) noexcept;
   /// Messages to others by this BTL may be slept over: where no thread of this process sees to that
   /// (another parameter, windows of other components), calls do before they leave MPI.
-  void wake_others(const BtlCapability& capability) noexcept { waking_ = &capability; }
+  void wake_others(const BtlCapability& capability) noexcept {
+    waking_ = &capability;
+    may_ring_.store(true, std::memory_order_relaxed);
+  }
   [[nodiscard]] bool serves_network(const BtlCapability* capability) const noexcept {
     return capability != nullptr && capability == network_;
   }
@@ -185,6 +188,9 @@ class InterruptThread {
   std::uint32_t left_work_ = 0;
   std::uint32_t synced_turns_ = 0;           ///< turns() when the watch was synced
   std::atomic<Doze> own_doze_{Doze::awake};  ///< without a node area
+  /// Is there anybody to ring, serves_btls() or waking_? A hint for calls without the lock; set
+  /// under it, orders nothing.
+  std::atomic<bool> may_ring_{false};
   std::atomic<bool> stopping_{false};  ///< S1 stop() sets it (release) -> S2 stopping() (acquire)
 };
 

@@ -35,7 +35,7 @@ PathFacts facts_of(Endpoint& endpoint) {
   facts.send.eager_bytes = endpoint.eager_bytes;
   facts.send.zero_copy_bytes = zero_copy_bytes(eager.front());
   facts.send.can_inject = eager.front().btl().btl_sendi != nullptr;
-  facts.send.refuses_for_room = facts.send.can_inject && eager.front().capability == nullptr;
+  facts.send.refuses_for_room = eager.front().refuses_for_room;
   facts.rtr = rtr_facts(endpoint);
   facts.rtr.speculation = tunables.speculation;
   facts.rtr_names_memory = offers_memory(endpoint);

@@ -252,7 +252,6 @@ void send_eager(EagerSend& eager, SendFacts facts) {
     }
     if (sent) [[likely]]
       return;
-    facts.refuses_for_room = eager.rail.refuses_for_room(eager.header.size() + eager.call.bytes());
     path = after_refusal(path, facts);
   }
 }
@@ -301,7 +300,8 @@ void start_eager(const SendCall& call, Peer& peer, Endpoint& endpoint, std::uint
                      .zero_copy_bytes = lend,
                      .can_inject = rail.btl().btl_sendi != nullptr,
                      .plain = plain,
-                     .crowded = endpoint.crowded()});
+                     .crowded = endpoint.crowded(),
+                     .refuses_for_room = rail.refuses_for_room});
   if (eager.convertor == &own) OBJ_DESTRUCT(&own);
   request = eager.request;
   if (request != nullptr && !synchronous) end(*request);  // but for what holds it
@@ -374,18 +374,35 @@ bool WaitingEager::try_again() {
   Rail& rail = endpoint.next_eager();
   const std::span<const std::byte> header = std::span(header_).first(header_bytes_);
   const std::size_t bytes = request_.base.req_bytes_packed;
-  opal_convertor_t* const convertor = &request_.base.req_base.req_convertor;
-  if (rail.refuses_for_room(header.size() + bytes)) {
-    std::size_t origin = 0;
-    if (bytes > 0) opal_convertor_set_position(convertor, &origin);
-    if (!rail.try_inject(tag_, header, bytes > 0 ? convertor : nullptr, bytes, eager_flags))
-      return false;
+  if (rail.refuses_for_room) {
+    if (!try_inject(rail, header, bytes)) return false;
+    packed_ = {};
     let_go_send(&request_);
     return true;
   }
   if (endpoint.is_full()) return false;
-  mca_btl_base_descriptor_t* descriptor = pack(rail, header, bytes, convertor);
+  mca_btl_base_descriptor_t* descriptor =
+      pack(rail, header, bytes, &request_.base.req_base.req_convertor);
   return descriptor != nullptr && offer_kept(request_, endpoint, rail, descriptor, tag_);
+}
+
+/// A BTL packs before it finds that there is no room, in every turn. So what has to be packed is
+/// packed once, when its turn has come: one message for each endpoint at a time.
+bool WaitingEager::try_inject(const Rail& rail, std::span<const std::byte> header,
+                              std::size_t bytes) {
+  opal_convertor_t* const convertor = &request_.base.req_base.req_convertor;
+  std::size_t origin = 0;
+  if (packed_.empty() && bytes > 0) opal_convertor_set_position(convertor, &origin);
+  if (packed_.empty() && bytes > 0 && opal_convertor_need_buffers(convertor)) {
+    packed_.resize(header.size() + bytes);
+    std::ranges::copy(header, packed_.begin());
+    iovec piece{packed_.data() + header.size(), bytes};
+    std::uint32_t pieces = 1;
+    std::size_t packed = bytes;
+    opal_convertor_pack(convertor, &piece, &pieces, &packed);
+  }
+  if (!packed_.empty()) return rail.try_inject(tag_, packed_, nullptr, 0, eager_flags);
+  return rail.try_inject(tag_, header, bytes > 0 ? convertor : nullptr, bytes, eager_flags);
 }
 
 int isend(const void* buffer, std::size_t count, ompi_datatype_t* type, int destination, int tag,

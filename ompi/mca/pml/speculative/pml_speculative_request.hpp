@@ -20,7 +20,11 @@ class WaitingEager final : public Work {
   bool try_again() override;
 
  private:
+  [[nodiscard]] bool try_inject(const Rail& rail, std::span<const std::byte> header,
+                                std::size_t bytes);
+
   SendRequest& request_;
+  std::vector<std::byte> packed_;  ///< header and data that had to be packed; mostly empty
   mca_btl_base_tag_t tag_ = 0;
   std::uint8_t header_bytes_ = 0;
   static constexpr std::size_t header_most_bytes = sizeof(EraPrefix) + sizeof(EagerSyncHeader);

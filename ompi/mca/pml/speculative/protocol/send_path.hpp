@@ -23,7 +23,7 @@ struct SendFacts {
   bool can_inject = false;
   bool plain = false;    ///< contiguous: the BTL could read it where it lies
   bool crowded = false;  ///< others wait for room already
-  /// btl_sendi has taken as large a message before: where it refuses this one, it has no room.
+  /// Where btl_sendi refuses, it has no room; a message that is copied would not wait with us.
   bool refuses_for_room = false;
 };
 
