@@ -23,12 +23,7 @@ class Host {
   Host() {
     static const int started = [] {
       OBJ_CONSTRUCT(&mca_btl_base_modules_initialized, opal_list_t);
-#if OPAL_MAJOR_VERSION >= 5
-      static opal_finalize_domain_t undone_at_the_end;  // opal_progress_init() adds to it
-      OBJ_CONSTRUCT(&undone_at_the_end, opal_finalize_domain_t);
-      opal_finalize_set_domain(&undone_at_the_end);
-#endif
-      return opal_progress_init();
+      return overlap::start_progress_alone();
     }();
     REQUIRE(started == OPAL_SUCCESS);
     opal_progress_set_event_flag(0);  // no event loop here

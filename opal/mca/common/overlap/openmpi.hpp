@@ -20,6 +20,7 @@
 //   remove_at_end(path)            the launcher's daemon removes a file when this process has ended
 //   poll_events(), poll_events_of(...)  one non-blocking turn of libevent (TCP)
 //   list_descriptors(), count_events()  what libevent watches
+//   start_progress_alone()         opal_progress without the rest of Open MPI, for tests
 //   set_event_polling(on)          let opal_progress drive libevent (the default) or leave it to us
 //   set_unpack_position(...)       of a convertor that unpacks piece by piece
 //   for_each_btl(f)                every initialised BTL module
@@ -382,6 +383,16 @@ inline void set_unpack_position(opal_convertor_t& convertor, std::size_t positio
 #else
   return false;
 #endif
+}
+
+/// Make opal_progress() ready where nobody calls MPI_Init. @returns  an error code of Open MPI
+[[nodiscard]] inline int start_progress_alone() noexcept {
+#if OPAL_MAJOR_VERSION >= 5
+  static opal_finalize_domain_t undone_at_the_end;  // opal_progress_init() adds to it
+  OBJ_CONSTRUCT(&undone_at_the_end, opal_finalize_domain_t);
+  opal_finalize_set_domain(&undone_at_the_end);
+#endif
+  return opal_progress_init();
 }
 
 /// Is it Open MPI's BTL for shared memory?
