@@ -166,14 +166,13 @@ void Endpoint::send_control(Rail& rail, mca_btl_base_tag_t tag, std::span<const 
 }
 
 void Endpoint::announce(const node::Envelope& arrival) noexcept {
-  if (copies_itself_ && all_.wakes_neighbours)
-    neighbour_.announce(proc_, arrival, !all_.in_interrupt_thread);
+  if (wakes_neighbour()) neighbour_.announce(proc_, arrival, !all_.in_interrupt_thread);
 }
 
 void Endpoint::note_fragment() noexcept {
   ++fragments_;
   all_.fragments_in_flight += ends_in_silence() ? 1 : 0;
-  list_to_announce();
+  if (announces_again()) all_.list(*this);
 }
 
 void Endpoint::note_fragment_end() noexcept {

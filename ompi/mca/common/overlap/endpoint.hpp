@@ -138,10 +138,7 @@ class Endpoint {
   /// Do BTLs keep as many messages as they may? A socket takes any number: back-pressure is ours.
   [[nodiscard]] bool is_full() const noexcept { return kept_messages_ >= kept_messages_max; }
   /// A message goes to a BTL that may keep it; and it has been sent.
-  void note_kept() noexcept {
-    ++kept_messages_;
-    list_to_announce();
-  }
+  void note_kept() noexcept { ++kept_messages_; }
   void note_sent() noexcept { --kept_messages_; }
 
   /// Send a message of a few bytes, now or when there is room; the bytes are copied. Its hold, if
@@ -196,13 +193,14 @@ class Endpoint {
   [[nodiscard]] bool has_work() const noexcept {
     return !messages_.empty() || !transfers_.empty() || announces_again();
   }
-  /// A BTL of shared memory that has no room for a message keeps it here, and puts it in front of
+  /// May a thread of this process sleep until it is woken for a message?
+  [[nodiscard]] bool wakes_neighbour() const noexcept;
+  /// A BTL of shared memory that has no room for a fragment keeps it here, and puts it in front of
   /// the other process in a later turn: that one may be asleep by then. Nobody says when. So until
   /// they are back, each turn looks whether it must be woken.
   [[nodiscard]] bool announces_again() const noexcept {
-    return !retired_ && copies_itself_ && thread_may_retry() && (kept_messages_ | fragments_) != 0;
+    return fragments_ != 0 && !retired_ && wakes_neighbour();
   }
-  void list_to_announce() noexcept;
   /// Nothing wakes a thread when what was given to a BTL has been sent.
   [[nodiscard]] bool ends_in_silence() const noexcept {
     return copies_itself_ || reports_arrivals_;
@@ -299,13 +297,12 @@ class Endpoints {
   bool retrying_ = false;
 };
 
-inline bool Endpoint::thread_may_retry() const noexcept {
-  return (copies_itself_ && all_.wakes_neighbours) || (reports_arrivals_ && all_.serves_adapters);
+inline bool Endpoint::wakes_neighbour() const noexcept {
+  return copies_itself_ && all_.wakes_neighbours;
 }
 
-inline void Endpoint::list_to_announce() noexcept {
-  if (announces_again()) [[unlikely]]
-    all_.list(*this);
+inline bool Endpoint::thread_may_retry() const noexcept {
+  return wakes_neighbour() || (reports_arrivals_ && all_.serves_adapters);
 }
 
 inline bool Endpoint::paces_puts() const noexcept {

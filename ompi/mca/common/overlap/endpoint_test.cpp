@@ -142,27 +142,36 @@ TEST_CASE("Endpoint: a hold ends when a BTL that keeps the message has sent it")
   CHECK(left == 2);
 }
 
-TEST_CASE("Endpoint: while shared memory keeps something, each turn looks who must be woken") {
+TEST_CASE("Endpoint: while shared memory keeps a fragment, each turn looks who must be woken") {
   static bool listed;
   listed = false;
   const bool wakes_neighbours = GENERATE(true, false);
   const bool same_node = GENERATE(true, false);
-  const bool fragment = GENERATE(true, false);
+  const bool gone = GENERATE(true, false);
   MessageBtl btl(true);
   FakeProcess process({&btl});
+  process.proc.proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML] = &process.bml;
   if (same_node) process.proc.super.proc_flags = OPAL_PROC_ON_NODE;
   Endpoints endpoints;
   endpoints.wakes_neighbours = wakes_neighbours;
   endpoints.in_interrupt_thread = true;  // nobody looks for an area, which needs Open MPI
   endpoints.on_work = [](bool any) { listed = any; };
-  Endpoint endpoint(endpoints, process.proc, process.bml);
+  Endpoint* const endpoint = endpoints.make(process.proc);
+  REQUIRE(endpoint != nullptr);
+  endpoint->add_user();
   const bool expected = wakes_neighbours && same_node;
-  fragment ? endpoint.note_fragment() : endpoint.note_kept();
+  endpoint->note_fragment();
   CHECK(listed == expected);
   CHECK(endpoints.retry() == 0);
   CHECK(listed == expected);
-  fragment ? endpoint.note_fragment_end() : endpoint.note_sent();
+  if (gone) {  // nobody must be woken any more, and its area may have gone
+    endpoints.retire(process.proc);
+    CHECK(endpoints.retry() == 0);
+    CHECK_FALSE(listed);
+  }
+  endpoint->note_fragment_end();
   CHECK(endpoints.retry() == 0);
   CHECK_FALSE(listed);
   endpoints.on_work = nullptr;
+  endpoint->drop_user();
 }
