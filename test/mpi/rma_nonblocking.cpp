@@ -87,6 +87,36 @@ TEST_CASE("Start and complete, post and wait") {
   });
 }
 
+TEST_CASE("A request for the end of an epoch is complete when everything has gone out") {
+  if (size() < 2) return;
+  constexpr int operations = 2000, words = 8;
+  Steps steps;
+  Array<Word> window(words, 0, Kind::create);
+  const std::vector<Word> ones(words, 1);
+  MPI_Group world = MPI_GROUP_NULL, other = MPI_GROUP_NULL;
+  const int peer = rank() == 0 ? 1 : 0;
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_incl(world, 1, &peer, &other);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 0) {
+    MPI_Win_start(other, 0, window.win);
+    for (int i = 0; i < operations; ++i)
+      MPI_Accumulate(ones.data(), words, MPI_INT64_T, 1, 0, words, MPI_INT64_T, MPI_SUM,
+                     window.win);
+    MPI_Request request = request_of(MPIX_Win_icomplete, window.win);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    steps.wait_for(1);  // outside MPI
+  } else if (rank() == 1) {
+    MPI_Win_post(other, 0, window.win);
+    compute(std::chrono::milliseconds(5));
+    MPI_Win_wait(window.win);
+    CHECK(own(window, words - 1) == operations);
+    steps.reach(1);
+  }
+  MPI_Group_free(&other);
+  MPI_Group_free(&world);
+}
+
 TEST_CASE("Fences") {
   on_every_mixture([](Array<Word>& window, Calls& calls) {
     std::vector<Word> values(6);

@@ -71,6 +71,48 @@ TEST_CASE("Passive target: puts and gets of any size need no call of it") {
   }
 }
 
+TEST_CASE("What has no room when an epoch ends goes out before its origin leaves MPI") {
+  if (size() < 2) return;
+  struct Load {
+    int operations, words;
+  };
+  Steps steps;
+  int step = 0;
+  for (const bool fence : {false, true}) {
+    for (const Load& load : {Load{2000, 8}, Load{500, 100}, Load{200, 1000}}) {
+      CAPTURE(fence, load.operations, load.words);
+      Array<Word> window(words, 0, Kind::create);
+      const std::vector<Word> ones(words, 1);
+      MPI_Group world = MPI_GROUP_NULL, other = MPI_GROUP_NULL;
+      const int peer = rank() == origin ? target : origin;
+      MPI_Comm_group(MPI_COMM_WORLD, &world);
+      MPI_Group_incl(world, 1, &peer, &other);
+      if (fence) MPI_Win_fence(0, window.win);
+      MPI_Barrier(MPI_COMM_WORLD);
+      ++step;
+      if (rank() == origin) {
+        if (!fence) MPI_Win_start(other, 0, window.win);
+        for (int i = 0; i < load.operations; ++i)
+          MPI_Accumulate(ones.data(), load.words, MPI_INT64_T, target, 0, load.words, MPI_INT64_T,
+                         MPI_SUM, window.win);
+        fence ? MPI_Win_fence(0, window.win) : MPI_Win_complete(window.win);
+        steps.wait_for(step);
+      } else if (rank() == target) {
+        if (!fence) MPI_Win_post(other, 0, window.win);
+        compute(std::chrono::milliseconds(5));
+        fence ? MPI_Win_fence(0, window.win) : MPI_Win_wait(window.win);
+        CHECK(own(window, 0) == load.operations);
+        CHECK(own(window, static_cast<std::size_t>(load.words) - 1) == load.operations);
+        steps.reach(step);
+      } else if (fence) {
+        MPI_Win_fence(0, window.win);
+      }
+      MPI_Group_free(&other);
+      MPI_Group_free(&world);
+    }
+  }
+}
+
 TEST_CASE("Passive target: accumulates need no call of it") {
   if (size() < 2 || setting("OVERLAP_TEST_ACCUMULATES", 1) == 0) return;
   Steps steps;

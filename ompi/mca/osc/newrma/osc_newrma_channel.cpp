@@ -321,8 +321,23 @@ std::uint64_t Channel::room_bytes() const noexcept {
 
 /// A small message that needs no descriptor. The BTL takes it at once or refuses.
 bool Channel::try_inject(std::span<const std::byte> message) {
-  Rail& rail = const_cast<Rail&>(endpoint_->eager_rails().front());
-  return rail.try_inject(message_tag, message, nullptr, 0, message_flags);
+  return endpoint_->eager_rails().front().try_inject(message_tag, message, nullptr, 0,
+                                                     message_flags);
+}
+
+/// Through shared memory no message waits in the BTL: this process may leave MPI when its last one
+/// is gone. One without room keeps its bytes for the next try: it is the same then, or has grown.
+/// @param fill  writes them
+template <class Fill>
+bool Channel::try_inject_large(std::uint64_t bytes, Fill&& fill) {
+  if (refused_.size() != bytes) {
+    refused_.resize(bytes);
+    fill(refused_.data());
+  }
+  if (!try_inject(refused_)) return false;
+  refused_ = {};
+  ++sent_;
+  return true;
 }
 
 /// @param behind_bytes  of the message, behind its head; `write` makes them
@@ -345,6 +360,7 @@ bool Channel::try_message(MessageHead head, std::uint64_t behind_bytes, Write&& 
       return true;
     }
   }
+  if (rail.refuses_for_room) return bytes > injected_max_bytes && try_inject_large(bytes, fill);
   mca_btl_base_descriptor_t* descriptor = nullptr;
   mca_bml_base_alloc(rail.bml_btl, &descriptor, MCA_BTL_NO_ORDER, bytes, message_flags);
   if (descriptor == nullptr) return false;

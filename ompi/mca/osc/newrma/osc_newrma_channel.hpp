@@ -110,12 +110,15 @@ class Channel final : public Work {
   template <class Write>
   [[nodiscard]] bool try_message(MessageHead head, std::uint64_t behind_bytes, Write&& write);
   [[nodiscard]] bool try_inject(std::span<const std::byte> message);
+  template <class Fill>
+  [[nodiscard]] bool try_inject_large(std::uint64_t bytes, Fill&& fill);
   [[nodiscard]] std::uint64_t room_bytes() const noexcept;
 
   Window& window_;
   const Rank rank_;
   Endpoint* endpoint_ = nullptr;
-  std::uint32_t sent_ = 0;  ///< messages so far
+  std::uint32_t sent_ = 0;          ///< messages so far
+  std::vector<std::byte> refused_;  ///< the next one, while there is no room for it
   RingQueue<std::unique_ptr<Item>> items_;
   BurstPace pace_;
   bool sending_ = false;   ///< the first item: nothing is added to it

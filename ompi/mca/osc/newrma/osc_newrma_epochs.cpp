@@ -11,41 +11,53 @@ namespace {
 /// @param ask     (Epochs&, Event&) -> bool: is it allowed here?
 /// @param target  of a call that names one
 template <class Ask>
-int ask_and_wait(ompi_win_t* win, Ask&& ask, Rank target = 0) noexcept {
+int ask_and_wait(ompi_win_t* win, Leaves leaves, Ask&& ask, Rank target = 0) noexcept {
   return guarded([&]() -> int {
-    if (!window_of(win).has_rank(target)) return MPI_ERR_RANK;
+    Window& window = window_of(win);
+    if (!window.has_rank(target)) return MPI_ERR_RANK;
     WaitedEvent event;
-    bool waits = false;
+    event.leaves = leaves;
+    event.target = target;
+    bool ended = false;
     {
       const LeavingEntry entry(process->interrupts);
-      if (!ask(window_of(win).epochs(), event)) return MPI_ERR_RMA_SYNC;
-      waits = event.pending != 0;
-      window_of(win).let_go();
+      ++event.pending;  // it does not happen in the middle of the call
+      if (!ask(window.epochs(), event)) return MPI_ERR_RMA_SYNC;
+      window.let_go();
+      ended = --event.pending == 0 && window.has_gone(leaves, target);
+      if (!ended && event.pending == 0) window.end_when_gone(event);
     }
-    if (waits)
-      wait_for(event);
+    if (ended)
+      progress_now_and_then(window);
     else
-      progress_now_and_then(window_of(win));
+      wait_for(event);
     return OMPI_SUCCESS;
   });
 }
 
 /// The same with a request for the event.
 template <class Ask>
-int ask_for_request(ompi_win_t* win, ompi_request_t** handle, Ask&& ask, Rank target = 0) noexcept {
+int ask_for_request(ompi_win_t* win, ompi_request_t** handle, Leaves leaves, Ask&& ask,
+                    Rank target = 0) noexcept {
   return guarded([&]() -> int {
-    if (!window_of(win).has_rank(target)) return MPI_ERR_RANK;
+    Window& window = window_of(win);
+    if (!window.has_rank(target)) return MPI_ERR_RANK;
     const LeavingEntry entry(process->interrupts);
     WindowRequest& request = WindowRequest::make(*win);
+    request.event.leaves = leaves;
+    request.event.target = target;
     ++request.event.pending;  // not before the request is known to its caller
-    const bool allowed = ask(window_of(win).epochs(), static_cast<Event&>(request.event));
-    window_of(win).let_go();
-    if (!allowed) static_cast<void>(request.life.free());
+    const bool allowed = ask(window.epochs(), static_cast<Event&>(request.event));
+    window.let_go();
+    if (!allowed) {
+      static_cast<void>(request.life.free());
+      if (--request.event.pending == 0) request.end();
+      return MPI_ERR_RMA_SYNC;
+    }
     if (--request.event.pending == 0)
-      request.end();
+      window.end_when_gone(request.event);
     else
       process->interrupts.renew_demand();  // the window's is as old as the window
-    if (!allowed) return MPI_ERR_RMA_SYNC;
     *handle = &request.ompi;
     return OMPI_SUCCESS;
   });
@@ -144,41 +156,48 @@ int synchronize_memory(ompi_win_t*) noexcept {
 
 void fill_epochs(ompi_osc_base_module_t& table) noexcept {
   table.osc_fence = [](int assertion, ompi_win_t* win) -> int {
-    return ask_and_wait(win, fence_of(window_of(win), assertion));
+    return ask_and_wait(win, Leaves::all, fence_of(window_of(win), assertion));
   };
   table.osc_start = [](ompi_group_t* group, int, ompi_win_t* win) -> int {
     return open_towards(win, group, &Epochs::start,
-                        [&](auto&& ask) { return ask_and_wait(win, ask); });
+                        [&](auto&& ask) { return ask_and_wait(win, Leaves::none, ask); });
   };
-  table.osc_complete = [](ompi_win_t* win) -> int { return ask_and_wait(win, complete_access); };
+  table.osc_complete = [](ompi_win_t* win) -> int {
+    return ask_and_wait(win, Leaves::all, complete_access);
+  };
   table.osc_post = [](ompi_group_t* group, int, ompi_win_t* win) -> int {
     return open_towards(win, group, &Epochs::post,
-                        [&](auto&& ask) { return ask_and_wait(win, ask); });
+                        [&](auto&& ask) { return ask_and_wait(win, Leaves::none, ask); });
   };
-  table.osc_wait = [](ompi_win_t* win) -> int { return ask_and_wait(win, wait_exposure); };
+  table.osc_wait = [](ompi_win_t* win) -> int {
+    return ask_and_wait(win, Leaves::none, wait_exposure);
+  };
   table.osc_test = test_exposure;
   table.osc_lock = [](int type, int target, int assertion, ompi_win_t* win) -> int {
-    return ask_and_wait(win, lock_of(window_of(win), type, target, assertion), target);
+    return ask_and_wait(win, Leaves::none, lock_of(window_of(win), type, target, assertion),
+                        target);
   };
   table.osc_unlock = [](int target, ompi_win_t* win) -> int {
-    return ask_and_wait(win, unlock_of(target), target);
+    return ask_and_wait(win, Leaves::to_target, unlock_of(target), target);
   };
   table.osc_lock_all = [](int assertion, ompi_win_t* win) -> int {
-    return ask_and_wait(win, lock_all_of(window_of(win), assertion));
+    return ask_and_wait(win, Leaves::none, lock_all_of(window_of(win), assertion));
   };
-  table.osc_unlock_all = [](ompi_win_t* win) -> int { return ask_and_wait(win, unlock_every); };
+  table.osc_unlock_all = [](ompi_win_t* win) -> int {
+    return ask_and_wait(win, Leaves::all, unlock_every);
+  };
   table.osc_sync = synchronize_memory;
   table.osc_flush = [](int target, ompi_win_t* win) -> int {
-    return ask_and_wait(win, flush_of(target, false), target);
+    return ask_and_wait(win, Leaves::none, flush_of(target, false), target);
   };
   table.osc_flush_all = [](ompi_win_t* win) -> int {
-    return ask_and_wait(win, flush_all_of(false));
+    return ask_and_wait(win, Leaves::none, flush_all_of(false));
   };
   table.osc_flush_local = [](int target, ompi_win_t* win) -> int {
-    return ask_and_wait(win, flush_of(target, true), target);
+    return ask_and_wait(win, Leaves::none, flush_of(target, true), target);
   };
   table.osc_flush_local_all = [](ompi_win_t* win) -> int {
-    return ask_and_wait(win, flush_all_of(true));
+    return ask_and_wait(win, Leaves::none, flush_all_of(true));
   };
 }
 
@@ -186,47 +205,49 @@ constinit const overlap_nonblocking_calls nonblocking_table = {
     .magic = OVERLAP_NONBLOCKING_MAGIC,
     .version = OVERLAP_NONBLOCKING_VERSION,
     .ifence = [](int assertion, ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, fence_of(window_of(win), assertion));
+      return ask_for_request(win, request, Leaves::all, fence_of(window_of(win), assertion));
     },
     .ipost = [](ompi_group_t* group, int, ompi_win_t* win, ompi_request_t** request) -> int {
-      return open_towards(win, group, &Epochs::post,
-                          [&](auto&& ask) { return ask_for_request(win, request, ask); });
+      return open_towards(win, group, &Epochs::post, [&](auto&& ask) {
+        return ask_for_request(win, request, Leaves::all, ask);
+      });
     },
     .istart = [](ompi_group_t* group, int, ompi_win_t* win, ompi_request_t** request) -> int {
-      return open_towards(win, group, &Epochs::start,
-                          [&](auto&& ask) { return ask_for_request(win, request, ask); });
+      return open_towards(win, group, &Epochs::start, [&](auto&& ask) {
+        return ask_for_request(win, request, Leaves::none, ask);
+      });
     },
     .icomplete = [](ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, complete_access);
+      return ask_for_request(win, request, Leaves::all, complete_access);
     },
     .iwait = [](ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, wait_exposure);
+      return ask_for_request(win, request, Leaves::none, wait_exposure);
     },
     .ilock = [](int type, int target, int assertion, ompi_win_t* win,
                 ompi_request_t** request) -> int {
-      return ask_for_request(win, request, lock_of(window_of(win), type, target, assertion),
-                             target);
+      return ask_for_request(win, request, Leaves::none,
+                             lock_of(window_of(win), type, target, assertion), target);
     },
     .iunlock = [](int target, ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, unlock_of(target), target);
+      return ask_for_request(win, request, Leaves::to_target, unlock_of(target), target);
     },
     .ilock_all = [](int assertion, ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, lock_all_of(window_of(win), assertion));
+      return ask_for_request(win, request, Leaves::none, lock_all_of(window_of(win), assertion));
     },
     .iunlock_all = [](ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, unlock_every);
+      return ask_for_request(win, request, Leaves::all, unlock_every);
     },
     .iflush = [](int target, ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, flush_of(target, false), target);
+      return ask_for_request(win, request, Leaves::none, flush_of(target, false), target);
     },
     .iflush_local = [](int target, ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, flush_of(target, true), target);
+      return ask_for_request(win, request, Leaves::none, flush_of(target, true), target);
     },
     .iflush_all = [](ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, flush_all_of(false));
+      return ask_for_request(win, request, Leaves::none, flush_all_of(false));
     },
     .iflush_local_all = [](ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, flush_all_of(true));
+      return ask_for_request(win, request, Leaves::none, flush_all_of(true));
     }};
 
 }  // namespace overlap::newrma

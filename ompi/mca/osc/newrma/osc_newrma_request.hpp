@@ -10,8 +10,14 @@
 
 namespace overlap::newrma {
 
+/// Which messages of a window must have gone out of this process before a call, or its request,
+/// ends: afterwards the process may leave MPI, and others wait for what had no room.
+enum class Leaves : std::uint8_t { none, to_target, all };
+
 /// What a call waits for. Its `happened` may be read without the progress lock.
 struct WaitedEvent : Event {
+  Leaves leaves = Leaves::none;
+  Rank target = 0;  ///< of Leaves::to_target
   /// E1 set under the lock (release) -> E2 read by who waits (acquire): what was done before.
   std::atomic<bool> has_happened{false};
   struct WindowRequest* request = nullptr;  ///< completed then, if there is one

@@ -46,8 +46,13 @@ Channel& Window::channel(Rank rank) {
   return *made;
 }
 
-bool Window::all_sent() const noexcept {
+bool Window::all_channels_empty() const noexcept {
   return std::ranges::all_of(channels_, [](const auto& each) { return each.second->empty(); });
+}
+
+bool Window::is_channel_empty(Rank target) const noexcept {
+  const auto found = channels_.find(target);
+  return found == channels_.end() || found->second->empty();
 }
 
 void Window::leave_to_mpi_thread() {
@@ -95,6 +100,11 @@ void Window::poll() {
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
     each->let_go();
   }
+  std::erase_if(leaving_, [this](WaitedEvent* event) {
+    if (!has_gone(event->leaves, event->target)) return false;
+    end(*event);
+    return true;
+  });
   if (process->interrupts.inside()) {
     epochs_.ask_ahead();
     return;
@@ -149,10 +159,17 @@ void Window::wake(Rank rank) {
     to.send_notice({.notice = Notice::look});
 }
 
-void Window::happened(Event& event) {
-  auto& waited = static_cast<WaitedEvent&>(event);
-  WindowRequest* const request = waited.request;
-  waited.has_happened.store(true, std::memory_order_release);  // E1
+void Window::happened(Event& event) { end_when_gone(static_cast<WaitedEvent&>(event)); }
+
+void Window::end_when_gone(WaitedEvent& event) {
+  if (has_gone(event.leaves, event.target)) return end(event);
+  leaving_.push_back(&event);
+  update_polling();
+}
+
+void Window::end(WaitedEvent& event) {
+  WindowRequest* const request = event.request;
+  event.has_happened.store(true, std::memory_order_release);  // E1
   if (request != nullptr) request->end();
 }
 

@@ -143,14 +143,21 @@ class Window final : private Host {
   void poll();
   [[nodiscard]] bool needs_poll() const noexcept {
     return epochs_.awaits_lock() || channels_left_ || !held_.empty() || !ended_in_thread_.empty() ||
-           !later_.empty() || epochs_.has_unasked();
+           !later_.empty() || epochs_.has_unasked() || !leaving_.empty();
   }
   /// Does something wait for a turn that the interrupt thread can take?
   [[nodiscard]] bool has_left_work() const noexcept { return !held_.empty() || !later_.empty(); }
   /// Be polled in each turn while that is needed; after whatever may change it.
   void update_polling();
-  /// Has everything gone out?
-  [[nodiscard]] bool all_sent() const noexcept;
+  /// Has everything gone out, and has everybody who waits for that been told?
+  [[nodiscard]] bool all_sent() const noexcept { return leaving_.empty() && has_gone(Leaves::all); }
+  /// Have these messages gone out? @param target  of Leaves::to_target
+  [[nodiscard]] bool has_gone(Leaves which, Rank target = 0) const noexcept {
+    if (which == Leaves::none || channels_.empty()) return true;
+    return which == Leaves::all ? all_channels_empty() : is_channel_empty(target);
+  }
+  /// The epoch machine is through with this one: it happens when its messages have gone.
+  void end_when_gone(WaitedEvent& event);
 
  private:
   // The host of the epochs.
@@ -165,6 +172,9 @@ class Window final : private Host {
   /// How an operation gets to its target.
   enum class Way : std::uint8_t { direct, transfer, copies, messages };
 
+  [[nodiscard]] bool all_channels_empty() const noexcept;
+  [[nodiscard]] bool is_channel_empty(Rank target) const noexcept;
+  static void end(WaitedEvent& event);
   void wake(Rank rank);
   /// Does this process carry operations on that rank's memory out itself?
   [[nodiscard]] bool is_direct(Rank target) const noexcept {
@@ -215,9 +225,10 @@ class Window final : private Host {
   std::size_t unsent_operations_ = 0;
   std::atomic<unsigned> calls_{0};  ///< see count_call(); orders nothing
   bool channels_left_ = false;
-  std::vector<Channel*> held_;  ///< see hold()
-  bool has_left_work_ = false;  ///< as has_left_work() was when it was counted
-  bool polled_ = false;         ///< as needs_poll() was when it was counted (Windows::set_polled)
+  std::vector<Channel*> held_;         ///< see hold()
+  std::vector<WaitedEvent*> leaving_;  ///< see end_when_gone()
+  bool has_left_work_ = false;         ///< as has_left_work() was when it was counted
+  bool polled_ = false;  ///< as needs_poll() was when it was counted (Windows::set_polled)
   std::vector<std::unique_ptr<RmaOperation>> ended_in_thread_;
   LaterCopies later_;
   Demand demand_;  ///< others may access this rank's memory at any time (P5.6)
