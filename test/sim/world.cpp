@@ -48,6 +48,13 @@ void World::options(std::vector<Option>& out) const {
   }
 }
 
+void World::deliver(const Option& option, std::deque<Flying>& queue, std::uint64_t mark) {
+  const Flying flying = std::move(queue[option.index]);
+  queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(option.index));
+  note(option.rank, mark + flying.number);
+  process(option.rank).deliver(flying.message);
+}
+
 void World::take(const Option& option) {
   switch (option.what) {
     case Option::What::call: call(option.rank); break;
@@ -60,22 +67,8 @@ void World::take(const Option& option) {
       if (eager) process(option.rank).transmitted(message.send_id);
       break;
     }
-    case Option::What::deliver: {
-      auto& queue = in_flight_[option.rank];
-      const Flying flying = std::move(queue[option.index]);
-      queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(option.index));
-      note(option.rank, 0x1000 + flying.number);
-      process(option.rank).deliver(flying.message);
-      break;
-    }
-    case Option::What::deliver_chained: {
-      auto& queue = chained_[option.rank];
-      const Flying flying = std::move(queue[option.index]);
-      queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(option.index));
-      note(option.rank, 0x4000 + flying.number);
-      process(option.rank).deliver(flying.message);
-      break;
-    }
+    case Option::What::deliver: deliver(option, in_flight_[option.rank], 0x1000); break;
+    case Option::What::deliver_chained: deliver(option, chained_[option.rank], 0x4000); break;
     case Option::What::post: {
       Running running = std::move(jobs_[option.index]);  // posting may start more
       jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(option.index));

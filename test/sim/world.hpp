@@ -82,6 +82,8 @@ class World final : public Network {
   [[nodiscard]] bool may_call(int rank) const noexcept;
 
   void call(int rank);
+  /// @param mark  which queue, in the history
+  void deliver(const Option& option, std::deque<Flying>& queue, std::uint64_t mark);
 
   void check_matching(int sender, int generation, bool broken);
   void check_left_over(int sender, const std::vector<Send*>& unmatched, std::size_t open_receives);
