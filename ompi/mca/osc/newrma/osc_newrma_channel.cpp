@@ -14,7 +14,6 @@ namespace overlap::newrma {
 namespace {
 
 /// A BTL that kept a message has sent it.
-void note_sent(void* owner) noexcept { static_cast<Endpoint*>(owner)->note_sent(); }
 
 constexpr std::uint32_t message_flags =
     MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_FLAGS_SIGNAL;
@@ -319,6 +318,13 @@ std::uint64_t Channel::room_bytes() const noexcept {
          sizeof(MessageHead);
 }
 
+/// A BTL that kept a message has sent it. The window outlives that: it is freed when all have gone.
+void Channel::kept_message_sent(void* channel) noexcept {
+  auto& self = *static_cast<Channel*>(channel);
+  --self.kept_;
+  self.endpoint_->note_sent();
+}
+
 /// A small message that needs no descriptor. The BTL takes it at once or refuses.
 bool Channel::try_inject(std::span<const std::byte> message) {
   return endpoint_->eager_rails().front().try_inject(message_tag, message, nullptr, 0,
@@ -372,8 +378,9 @@ bool Channel::try_message(MessageHead head, std::uint64_t behind_bytes, Write&& 
   descriptor->des_segments[0].seg_len = bytes;
   descriptor->des_segment_count = 1;
   endpoint_->note_kept();  // before the call: the callback may run inside
-  if (!endpoint_->try_send(rail, descriptor, message_tag, make_hold<note_sent>(endpoint_))) {
-    endpoint_->note_sent();
+  ++kept_;
+  if (!endpoint_->try_send(rail, descriptor, message_tag, make_hold<kept_message_sent>(this))) {
+    kept_message_sent(this);
     return false;
   }
   ++sent_;

@@ -62,6 +62,8 @@ class Channel final : public Work {
   [[nodiscard]] Endpoint* endpoint() { return connect() ? endpoint_ : nullptr; }
   /// Has everything gone to the BTL?
   [[nodiscard]] bool empty() const noexcept { return items_.empty(); }
+  /// Has everything left this process? A BTL may still keep what is not in the queue any more.
+  [[nodiscard]] bool has_gone() const noexcept { return items_.empty() && kept_ == 0; }
   /// Offer what waits; an MPI thread makes the endpoint if there is none.
   void go_on();
   /// A progress turn: has it brought no more operations since the last one?
@@ -110,6 +112,7 @@ class Channel final : public Work {
   template <class Write>
   [[nodiscard]] bool try_message(MessageHead head, std::uint64_t behind_bytes, Write&& write);
   [[nodiscard]] bool try_inject(std::span<const std::byte> message);
+  static void kept_message_sent(void* channel) noexcept;
   template <class Fill>
   [[nodiscard]] bool try_inject_large(std::uint64_t bytes, Fill&& fill);
   [[nodiscard]] std::uint64_t room_bytes() const noexcept;
@@ -118,6 +121,7 @@ class Channel final : public Work {
   const Rank rank_;
   Endpoint* endpoint_ = nullptr;
   std::uint32_t sent_ = 0;          ///< messages so far
+  std::uint32_t kept_ = 0;          ///< of them, by a BTL
   std::vector<std::byte> refused_;  ///< the next one, while there is no room for it
   RingQueue<std::unique_ptr<Item>> items_;
   BurstPace pace_;

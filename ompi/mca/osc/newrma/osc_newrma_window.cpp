@@ -46,13 +46,13 @@ Channel& Window::channel(Rank rank) {
   return *made;
 }
 
-bool Window::all_channels_empty() const noexcept {
-  return std::ranges::all_of(channels_, [](const auto& each) { return each.second->empty(); });
+bool Window::all_channels_gone() const noexcept {
+  return std::ranges::all_of(channels_, [](const auto& each) { return each.second->has_gone(); });
 }
 
-bool Window::is_channel_empty(Rank target) const noexcept {
+bool Window::has_channel_gone(Rank target) const noexcept {
   const auto found = channels_.find(target);
-  return found == channels_.end() || found->second->empty();
+  return found == channels_.end() || found->second->has_gone();
 }
 
 void Window::leave_to_mpi_thread() {

@@ -154,7 +154,7 @@ class Window final : private Host {
   /// Have these messages gone out? @param target  of Leaves::to_target
   [[nodiscard]] bool has_gone(Leaves which, Rank target = 0) const noexcept {
     if (which == Leaves::none || channels_.empty()) return true;
-    return which == Leaves::all ? all_channels_empty() : is_channel_empty(target);
+    return which == Leaves::all ? all_channels_gone() : has_channel_gone(target);
   }
   /// The epoch machine is through with this one: it happens when its messages have gone.
   void end_when_gone(WaitedEvent& event);
@@ -172,8 +172,8 @@ class Window final : private Host {
   /// How an operation gets to its target.
   enum class Way : std::uint8_t { direct, transfer, copies, messages };
 
-  [[nodiscard]] bool all_channels_empty() const noexcept;
-  [[nodiscard]] bool is_channel_empty(Rank target) const noexcept;
+  [[nodiscard]] bool all_channels_gone() const noexcept;
+  [[nodiscard]] bool has_channel_gone(Rank target) const noexcept;
   static void end(WaitedEvent& event);
   void wake(Rank rank);
   /// Does this process carry operations on that rank's memory out itself?
