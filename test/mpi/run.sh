@@ -60,7 +60,7 @@ has() { [ -x "$build/$1" ] && [ -f "$here/$1.cpp" ]; }
 general=
 for program in $programs; do
     case $program in
-        abort | cancel_local | chained | coll_* | comms | forever | idle_calls | onesided | polled | progress | speculation | ring_* | rma_*) ;;
+        abort | blocking_copies | cancel_local | chained | coll_* | comms | forever | idle_calls | onesided | polled | progress | speculation | ring_* | rma_*) ;;
         *) general="$general $program" ;;
     esac
 done
@@ -185,7 +185,13 @@ progress on, default | 2     | -                       | progress pt2pt completi
 progress on, windows | 2     | vader,self              | onesided                                         | 2 | --mca common_overlap_progress on --mca osc rdma,sm
 progress on, spawn   | 2     | vader,tcp,self          | comms                                            | 2 | --mca common_overlap_progress on
 progress on, copied  | 2     | vader,self              | $settings progress                               | 1 | --mca common_overlap_progress on --mca btl_vader_single_copy_mechanism none
-without RTRs         | 2     | vader,self              | speculation cancel_local                         | 1 | --mca pml_speculative_shared_memory auto
+without RTRs         | 2     | vader,self              | speculation cancel_local blocking_copies         | 1 | --mca pml_speculative_shared_memory auto
+copies measured      | 2     | -                       | blocking_copies                                  | 1 | --mca pml_speculative_shared_memory auto --mca mpi_yield_when_idle 0
+copies by reads      | 2     | vader,self              | blocking_copies                                  | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy read
+copies by fragments  | 2     | -                       | blocking_copies $settings datatypes threads threads_flood send_status | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments
+copies by fragments  | 3 4   | vader,self              | random matching                                  | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments
+copies by fragments, progress | 2 | vader,self         | blocking_copies progress random                  | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments --mca common_overlap_progress on
+copies by fragments, little room | 2 3 | vader,self     | random back_pressure                             | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments --mca btl_vader_free_list_max 16
 no adaptation        | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_adaptation 0
 eager_limit 64       | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_eager_limit 64
 END

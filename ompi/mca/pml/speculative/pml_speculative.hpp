@@ -15,6 +15,7 @@
 #include "opal/mca/common/overlap/progress_lock.hpp"
 #include "opal/mca/common/overlap/tunables.hpp"
 
+#include "protocol/copy_ways.hpp"
 #include "protocol/path_table.hpp"
 #include "protocol/protocol.hpp"
 
@@ -126,6 +127,30 @@ class LeftMessages {
   std::vector<Message> messages_;
 };
 
+/// Large messages that come through shared memory from senders that sit in MPI until they are here,
+/// and calls of MPI_Send of this process that wait. The last of these ends behind them: a process
+/// that leaves MPI in the middle of a copy keeps its sender there.
+///
+/// @thread  progress lock held, but for keep_call()
+class AwaitedCopies {
+ public:
+  void enter_send() noexcept { sends_.fetch_add(1, std::memory_order_relaxed); }
+  void leave_send() noexcept { sends_.fetch_sub(1, std::memory_order_relaxed); }
+  /// Does a call of MPI_Send wait?
+  [[nodiscard]] bool in_send() const noexcept { return sends_.load(std::memory_order_relaxed) > 0; }
+  void begin() noexcept { copies_.fetch_add(1, std::memory_order_relaxed); }
+  void end() noexcept { copies_.fetch_sub(1, std::memory_order_relaxed); }
+  /// Must a call of MPI_Send that has left stay, because nobody else is there?
+  [[nodiscard]] bool keep_call() const noexcept {
+    return copies_.load(std::memory_order_relaxed) > 0 && !in_send();
+  }
+
+ private:
+  // They order nothing: who wants the data waits for its request.
+  std::atomic<unsigned> sends_{0};
+  std::atomic<unsigned> copies_{0};
+};
+
 /// Everything this component keeps per process: its parts, each the owner of one thing.
 struct Pml {
   explicit Pml(const Tunables& tunables);
@@ -142,6 +167,8 @@ struct Pml {
   Delivery delivery;
   Protocol protocol;
   Actions actions;
+  CopyWays copy_ways;  ///< progress lock
+  AwaitedCopies awaited_copies;
   Process shared;                         ///< what of it other components use
   ompi_communicator_t* adding = nullptr;  ///< in add_comm: Open MPI does not find it by its number
 };
@@ -191,6 +218,8 @@ int progress() noexcept;
 /// @param ended  something has ended in this call already, perhaps this request
 /// @thread  progress lock NOT held
 void wait_complete(ompi_request_t& request, bool ended = false) noexcept;
+/// The same in MPI_Send, which AwaitedCopies know of; leaves it.
+void wait_in_send(ompi_request_t& request, bool ended) noexcept;
 
 [[nodiscard]] std::span<const CounterRow> counter_rows();
 [[nodiscard]] Counters& process_counters() noexcept;

@@ -139,7 +139,8 @@ void Actions::send_control(const Action& action) {
   if (kind == Kind::rts) {
     describe_source(out, request_of(*action.send), *endpoint);
   } else if (kind == Kind::grant) {
-    describe_target(out, request_of(*action.receive), *endpoint);
+    ReceiveRequest& request = request_of(*action.receive);
+    if (request.copy.way == CopyWay::read) describe_target(out, request, *endpoint);
   } else if (kind == Kind::rtr) {
     if (offers_memory(*endpoint)) describe_target(out, request_of(*action.receive), *endpoint);
     action.receive->names_memory = out.accessible;

@@ -24,8 +24,9 @@ node::Envelope wait_of(const ReceiveOp& op, const Communicator& comm) noexcept {
 
 /// @thread  progress lock held
 ReceiveRequest& start_new(void* buffer, std::size_t count, ompi_datatype_t* type, int source,
-                          int tag, ompi_communicator_t* comm) {
+                          int tag, ompi_communicator_t* comm, bool waits) {
   ReceiveRequest* made = make_receive(buffer, count, type, source, tag, comm, false);
+  made->copy.caller_waits = waits;
   start_receive(*made);
   return *made;
 }
@@ -38,6 +39,7 @@ ReceiveRequest* make_receive(void* buffer, std::size_t count, ompi_datatype_t* t
   MCA_PML_BASE_RECV_REQUEST_INIT(&request.base, buffer, count, type, source, tag, comm, persistent);
   request.converter_ready = false;
   request.contiguous = is_contiguous(*type, count);
+  request.copy.caller_waits = false;
   request.op.source = source;
   request.op.tag = tag;
   request.op.capacity_bytes = type->super.size * count;
@@ -102,7 +104,7 @@ int irecv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, in
           ompi_communicator_t* comm, ompi_request_t** request) noexcept {
   return guarded([&]() -> int {
     const LeavingEntry entry(pml->interrupts);
-    *request = &start_new(buffer, count, type, source, tag, comm).ompi();
+    *request = &start_new(buffer, count, type, source, tag, comm, false).ompi();
     return OMPI_SUCCESS;
   });
 }
@@ -113,7 +115,7 @@ int recv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int
     ReceiveRequest* made = nullptr;
     {
       const Entry entry;
-      made = &start_new(buffer, count, type, source, tag, comm);
+      made = &start_new(buffer, count, type, source, tag, comm, true);
     }
     return finish_blocking(*made, status);
   });

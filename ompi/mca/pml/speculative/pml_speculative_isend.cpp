@@ -45,6 +45,7 @@ struct SendCall {
   int tag;
   mca_pml_base_send_mode_t mode;
   ompi_communicator_t* comm;
+  bool waits = false;  ///< in MPI until the message is complete
 
   [[nodiscard]] std::uint64_t bytes() const noexcept { return type->super.size * count; }
   [[nodiscard]] const void* start() const noexcept {
@@ -347,6 +348,7 @@ int start_message(const SendCall& call, SendRequest*& request) {
     activate(*request);
     request->op.tag = call.tag;
     request->op.length_bytes = call.bytes();
+    request->op.caller_waits = call.waits;
     request->op.synchronous = call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS;
   }
   int rc = OMPI_SUCCESS;
@@ -428,8 +430,11 @@ int send(const void* buffer, std::size_t count, ompi_datatype_t* type, int desti
   bool ended = false;
   int rc = guarded([&]() -> int {
     const Entry entry;
-    const int started = start_message({buffer, count, type, destination, tag, mode, comm}, made);
+    const int started = start_message(
+        {buffer, count, type, destination, tag, mode, comm, mode != MCA_PML_BASE_SEND_BUFFERED},
+        made);
     ended = !pml->completions.empty();
+    if (made != nullptr && started == OMPI_SUCCESS) pml->awaited_copies.enter_send();
     return started;
   });
   if (made == nullptr) [[likely]]
@@ -438,7 +443,7 @@ int send(const void* buffer, std::size_t count, ompi_datatype_t* type, int desti
     release(*made);
     return rc;
   }
-  wait_complete(made->ompi(), ended);
+  wait_in_send(made->ompi(), ended);
   rc = made->ompi().req_status.MPI_ERROR;
   give_up(*made);
   return rc;

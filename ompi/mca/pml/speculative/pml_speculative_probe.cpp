@@ -44,12 +44,13 @@ int improbe_once(int source, int tag, ompi_communicator_t* comm, int* matched,
 
 /// The request that a matched probe's message becomes. @thread  progress lock held
 ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t* type,
-                                ompi_message_t** message) {
+                                ompi_message_t** message, bool waits) {
   auto* taken = static_cast<Arrived*>((*message)->req_ptr);
   ReceiveRequest* request =
       make_receive(buffer, count, type, taken->peer->rank, taken->tag, (*message)->comm, false);
   activate(*request);
   request->op.peer = taken->peer;
+  request->copy.caller_waits = waits;
   request->op.found_by_look = false;
   request->demand.add(pml->interrupts);  // its copy may be left
   Arrived* eager = pml->protocol.receive_taken(*taken, request->op);
@@ -105,7 +106,7 @@ int imrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_
            ompi_request_t** request) noexcept {
   return guarded([&]() -> int {
     const LeavingEntry entry(pml->interrupts);
-    *request = &receive_message(buffer, count, type, message)->ompi();
+    *request = &receive_message(buffer, count, type, message, false)->ompi();
     return OMPI_SUCCESS;
   });
 }
@@ -116,7 +117,7 @@ int mrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t
     ReceiveRequest* made = nullptr;
     {
       const Entry entry;
-      made = receive_message(buffer, count, type, message);
+      made = receive_message(buffer, count, type, message, true);
     }
     return finish_blocking(*made, status);
   });

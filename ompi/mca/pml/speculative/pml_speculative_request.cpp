@@ -55,6 +55,7 @@ void construct_receive(ReceiveRequest* request) {
   request->op.request = request;
   new (&request->life) RequestLife;
   new (&request->demand) Demand;
+  request->copy = {};
   new (&request->exposed) Registration;
   new (&request->transfer) ReceiveTransfer(*request);
   request->base.req_base.req_type = MCA_PML_REQUEST_RECV;
@@ -138,6 +139,14 @@ void release(ReceiveRequest& request) noexcept {
                         reinterpret_cast<opal_free_list_item_t*>(&request));
 }
 
+void BlockingCopy::end(std::uint64_t bytes) noexcept {
+  if (awaited) [[unlikely]]
+    pml->awaited_copies.end();
+  awaited = false;
+  if (started_ns != 0) [[unlikely]]
+    pml->copy_ways.took(way, bytes, steady_now_ns() - std::exchange(started_ns, 0));
+}
+
 void end(SendRequest& request) {
   request.demand.drop(pml->interrupts);
   request.exposed.drop();
@@ -157,6 +166,7 @@ void end(ReceiveRequest& request, bool cancelled) {
   status._cancelled = cancelled ? 1 : 0;
   if (!cancelled) {
     const ReceiveOp& op = request.op;
+    request.copy.end(op.take_bytes());
     status.MPI_SOURCE = op.matched_source;
     status.MPI_TAG = op.matched_tag;
     status._ucount = op.take_bytes();

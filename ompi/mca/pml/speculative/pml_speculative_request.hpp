@@ -87,6 +87,17 @@ class Fragments final : public Work {
   bool pushing_ = false;
 };
 
+/// How the data of an RTS comes, above all where its sender sits in MPI until it is here.
+struct BlockingCopy {
+  CopyWay way = CopyWay::read;
+  bool caller_waits = false;     ///< MPI_Recv, MPI_Mrecv: so does the receiver
+  bool awaited = false;          ///< counted in AwaitedCopies
+  std::uint64_t started_ns = 0;  ///< 0: nobody measures it
+
+  /// The message is here.
+  void end(std::uint64_t bytes) noexcept;
+};
+
 /// A protocol's operation that knows its request.
 template <class Op, class Request>
 struct OwnedOp : Op {
@@ -117,6 +128,7 @@ struct ReceiveRequest {
   Demand demand;
   bool contiguous;
   bool converter_ready;
+  BlockingCopy copy;
   Registration exposed;  ///< for the sender's write
   ReceiveTransfer transfer;
 

@@ -35,6 +35,22 @@ void on_fragment(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t*,
   });
 }
 
+/// How data comes through shared memory whose sender sits in MPI, and its memory can be read. While
+/// this process does as well, the sender can push it; where processes share cores neither can be
+/// measured.
+CopyWay choose_way(ReceiveRequest& request) noexcept {
+  BlockingCopy& copy = request.copy;
+  if (!copy.caller_waits && !pml->awaited_copies.in_send()) return CopyWay::read;
+  switch (tunables.blocking_copy) {
+    case blocking_copy_choice::read: return CopyWay::read;
+    case blocking_copy_choice::fragments: return CopyWay::fragments;
+    case blocking_copy_choice::measured: break;
+  }
+  if (opal_progress_yield_when_idle) return CopyWay::read;
+  copy.started_ns = steady_now_ns();
+  return pml->copy_ways.choose(request.op.take_bytes());
+}
+
 }  // namespace
 
 void SendTransfer::start_write() {
@@ -79,12 +95,18 @@ void SendTransfer::refused_for_good(const Rail& rail) {
 
 void ReceiveTransfer::start_read() {
   ReceiveOp& op = request_.op;
-  if (!op.source_memory.accessible || !request_.contiguous) {
+  Endpoint* endpoint = endpoint_of(*op.peer);
+  if (endpoint == nullptr) abort_bad_message("no way to answer it", {});
+  BlockingCopy& copy = request_.copy;
+  const bool sender_waits = op.sender_waits && endpoint->copies_itself();
+  copy.awaited = sender_waits && !copy.caller_waits;
+  if (copy.awaited) pml->awaited_copies.begin();
+  const bool can_read = op.source_memory.accessible && request_.contiguous;
+  copy.way = can_read && sender_waits ? choose_way(request_) : CopyWay::read;
+  if (!can_read || copy.way == CopyWay::fragments) {
     ended(false);
     return;
   }
-  Endpoint* endpoint = endpoint_of(*op.peer);
-  if (endpoint == nullptr) abort_bad_message("no way to answer it", {});
   start({.endpoint = endpoint,
          .direction = Direction::get,
          .local = static_cast<std::byte*>(data_start(request_)),

@@ -53,6 +53,7 @@ struct SendOp {
   std::uint64_t length_bytes = 0;
   Handle handle = 0;
   SendState state = SendState::idle;
+  bool caller_waits = false;     ///< in MPI until it ends; set by the caller
   bool synchronous = false;      ///< may not end before a receive matches it
   bool awaiting_sync = false;    ///< an eager synchronous send that nobody has matched yet
   std::uint32_t sequence = 0;    ///< its place in the forward stream
@@ -87,6 +88,7 @@ struct ReceiveOp {
   std::uint64_t arrived_bytes = 0;  ///< pushed fragments, also before the RTR-ACK
   std::uint32_t done_parts = 0;     ///< DONEs of a striped transfer that have come
   bool data_done = false;           ///< DONE, also before the RTR-ACK
+  bool sender_waits = false;        ///< matched an RTS whose caller is in MPI until it ends
   Handle send = 0;
   RemoteMemory source_memory;
 

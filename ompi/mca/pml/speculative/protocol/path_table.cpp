@@ -92,9 +92,13 @@ void add_large(const PathFacts& facts, std::vector<PathRow>& rows) {
                     put ? facts.memory_btl : facts.eager_btl,
                     "the receive was posted first, with source and tag; " + how});
   }
-  const std::string reads = facts.interrupts
-                                ? "the receiver reads while both compute (common_overlap_progress)"
-                                : "the receiver reads when it calls MPI";
+  const std::string reads =
+      std::string(facts.interrupts
+                      ? "the receiver reads while both compute (common_overlap_progress)"
+                      : "the receiver reads when it calls MPI") +
+      (facts.blocking_copies ? "; from MPI_Send to MPI_Recv in fragments where they are faster "
+                               "(pml_speculative_blocking_copy)"
+                             : "");
   const bool memory = facts.can_get || facts.can_put;
   rows.push_back({first, no_limit,
                   facts.can_get   ? "RTS, get"

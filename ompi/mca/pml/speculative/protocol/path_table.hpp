@@ -48,6 +48,7 @@ struct PathFacts {
   bool can_put = false;
   bool can_get = false;
   bool rtr_names_memory = true;  ///< pml_speculative_cancel, and what the rails are like
+  bool blocking_copies = false;  ///< between blocking calls data may come in fragments all the same
   bool interrupts = false;       ///< the interrupt thread of each side progresses its messages
   SendFacts send;  ///< eager_bytes, zero_copy_bytes, can_inject; of a contiguous message
   RtrFacts rtr;

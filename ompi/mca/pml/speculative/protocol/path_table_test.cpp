@@ -61,6 +61,13 @@ TEST_CASE("Shared memory with interrupt threads: the receiver's reads", "[path_t
                  {32769, UINT64_MAX, "RTS, get", "the receiver reads while both compute"}});
 }
 
+TEST_CASE("Shared memory: between blocking calls in fragments", "[path_table]") {
+  PathFacts blocking = vader;
+  blocking.blocking_copies = true;
+  check(blocking, {{0, 32768, "inject", ""},
+                   {32769, UINT64_MAX, "RTS, get", "(pml_speculative_blocking_copy)"}});
+}
+
 TEST_CASE("Shared memory with pml_speculative_shared_memory always", "[path_table]") {
   PathFacts always = vader;
   always.rtr.shared_memory_always = true;

@@ -306,6 +306,35 @@ TEST_CASE("A GRANT must fit its send (P1.2)") {
   CHECK(side.protocol.open_handles() == 0);
 }
 
+TEST_CASE("An RTS says whether its caller waits, and the receive that it matches knows") {
+  const bool sender_waits = GENERATE(false, true);
+  const bool posted_first = GENERATE(false, true);
+  Side side;
+  SendOp send;
+  send.peer = &side.comm.peer(1);
+  send.tag = 5;
+  send.length_bytes = 100;
+  send.caller_waits = sender_waits;
+  side.protocol.start_send(send);
+  const auto sent = side.taken();
+  REQUIRE(sent.size() == 1);
+  const auto flags = load<SequencedHeader>(sent[0].message.header).flags;
+  CHECK(((flags & flag::sender_waits) != 0) == sender_waits);
+
+  RtsHeader header{};
+  header.head = head(Kind::rts, 0);
+  header.head.flags = flags;
+  header.length_bytes = 100;
+  header.send = 1;
+  ReceiveOp op;
+  op.sender_waits = !sender_waits;  // of a message before
+  if (posted_first) side.post(op, 100, false);
+  CHECK(side.arrives(bytes_of(header)) == nullptr);
+  if (!posted_first) side.post(op, 100, false);
+  CHECK(op.state == ReceiveState::reading);
+  CHECK(op.sender_waits == sender_waits);
+}
+
 TEST_CASE("A fragment must fit its receive, and comes before or after the RTR-ACK (P1.3)") {
   Side side;
   ReceiveOp op;

@@ -91,6 +91,7 @@ void ReceiveSide::match_rts(ReceiveOp& op, const Arrived& rts) {
   ReceiveMachine::set_matched(op, *rts.peer, rts.tag, rts.length_bytes);
   op.send = rts.send;
   op.source_memory = rts.source_memory;
+  op.sender_waits = (rts.flags & flag::sender_waits) != 0;
   if (op.take_bytes() == 0) {
     machine_.advance(op, ReceiveEvent::rts_nothing);
     return;

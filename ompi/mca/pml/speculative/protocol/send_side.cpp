@@ -84,6 +84,7 @@ void SendSide::send_rts(SendOp& op, const Start& start, std::uint8_t adaptation_
   RtsHeader rts{};
   rts.head = Outbox::forward_head(Kind::rts, *op.peer, op.tag, op.sequence);
   rts.head.flags = start.flags | adaptation_flags;
+  if (op.caller_waits) rts.head.flags |= flag::sender_waits;
   rts.length_bytes = op.length_bytes;
   rts.send = op.handle;
   rts.hazard_epoch = start.epoch;

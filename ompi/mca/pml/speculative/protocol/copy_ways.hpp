@@ -1,0 +1,52 @@
+// Two ways to copy a message through shared memory while both of its callers wait, and which of
+// them is faster here.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace overlap::speculative {
+
+enum class CopyWay : std::uint8_t {
+  read,       ///< the receiver reads the sender's memory through the kernel: one copy
+  fragments,  ///< the sender copies piece by piece into shared memory, the receiver out of it
+};
+
+/// What messages have taken by each way, for each power of two of their sizes.
+///
+/// The first ones of a size go both ways in turns. Then all go the faster way, but for one now and
+/// then, less often each time the other way proves slower again. A kernel that pins pages slowly
+/// (virtual machines) makes the difference: there two copies in the cache take a third of the time.
+class CopyWays {
+ public:
+  static constexpr std::uint32_t first_tries = 3;  ///< of each way
+  static constexpr std::uint32_t interval_min_messages = 64;
+  static constexpr std::uint32_t interval_max_messages = 4096;
+
+  /// The way of the next message of so many bytes.
+  [[nodiscard]] CopyWay choose(std::uint64_t bytes) noexcept;
+  /// A message has got through. @param bytes  > 0
+  void took(CopyWay way, std::uint64_t bytes, std::uint64_t ns) noexcept;
+
+ private:
+  struct Cost {
+    std::uint32_t tries = 0;    ///< messages that were sent this way
+    std::uint32_t samples = 0;  ///< that have arrived
+    float ns_per_kib = 0;       ///< the least of the first ones, then a moving average
+  };
+  struct Size {
+    std::array<Cost, 2> costs{};
+    std::uint32_t interval_messages = interval_min_messages;
+    std::uint32_t before_retry_messages = interval_min_messages;
+
+    [[nodiscard]] Cost& of(CopyWay way) noexcept { return costs[static_cast<std::size_t>(way)]; }
+  };
+  [[nodiscard]] Size& size_of(std::uint64_t bytes) noexcept;
+
+  static constexpr std::size_t sizes = 8;  ///< below 64 KiB, 64 KiB to 4 MiB, above
+  std::array<Size, sizes> sizes_{};
+};
+
+}  // namespace overlap::speculative
