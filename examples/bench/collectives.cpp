@@ -1,9 +1,10 @@
-// Question: what do barrier, allreduce, broadcast and scatter gain from the way small messages
-// take?
+// Question: what do barrier, allreduce, broadcast, scatter and a shift along a ring (MPI_Sendrecv)
+// gain from the way messages take?
 //
 // Expected (before the first run): barrier and small allreduce follow the latency; broadcast and
 // scatter of 1 to 8 KiB from one buffer gain from not copying it (frequent-buffer-eager-2010, Fig.
-// 6: up to 19 %).
+// 6: up to 19 %). Large ones through shared memory follow the bandwidth from MPI_Send to MPI_Recv
+// where their steps are such calls.
 //
 // A sample is the mean over the ranks of the time in one call; a barrier that is not timed stands
 // before each, so that skew does not carry over. Any number of ranks. Broadcast and scatter begin
@@ -15,14 +16,15 @@ using namespace bench;
 
 namespace {
 
-enum class Kind { barrier, allreduce, bcast, scatter };
-constexpr Kind kinds[] = {Kind::barrier, Kind::allreduce, Kind::bcast, Kind::scatter};
+enum class Kind { barrier, allreduce, bcast, scatter, shift };
+constexpr Kind kinds[] = {Kind::barrier, Kind::allreduce, Kind::bcast, Kind::scatter, Kind::shift};
 const char* name_of(Kind kind) {
   switch (kind) {
     case Kind::barrier: return "barrier";
     case Kind::allreduce: return "allreduce";
     case Kind::bcast: return "bcast";
     case Kind::scatter: return "scatter";
+    case Kind::shift: return "shift";
   }
   return "";
 }
@@ -30,6 +32,9 @@ const char* name_of(Kind kind) {
 struct World {
   int rank, size;
   MPI_Comm control;
+
+  [[nodiscard]] int left() const { return (rank + size - 1) % size; }
+  [[nodiscard]] int right() const { return (rank + 1) % size; }
 };
 
 void call(Kind kind, const World& world, Buffer& all, Buffer& mine, int bytes) {
@@ -44,6 +49,11 @@ void call(Kind kind, const World& world, Buffer& all, Buffer& mine, int bytes) {
       break;
     case Kind::scatter:
       MPI_Scatter(all.data(), bytes, MPI_BYTE, mine.data(), bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+      break;
+    case Kind::shift:
+      MPI_Sendrecv(all.data() + static_cast<std::size_t>(bytes) * world.rank, bytes, MPI_BYTE,
+                   world.right(), 0, mine.data(), bytes, MPI_BYTE, world.left(), 0, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
       break;
   }
 }
@@ -70,10 +80,8 @@ void check_pass(Kind kind, const World& world, Buffer& all, Buffer& mine, std::s
   }
   if (kind == Kind::barrier) return;
   all.fill(total, 11);
-  std::memcpy(
-      expected.data(),
-      all.data() + (kind == Kind::scatter ? bytes * static_cast<std::size_t>(world.rank) : 0),
-      bytes);
+  const int part = kind == Kind::scatter ? world.rank : kind == Kind::shift ? world.left() : 0;
+  std::memcpy(expected.data(), all.data() + bytes * static_cast<std::size_t>(part), bytes);
   call(kind, world, all, mine, static_cast<int>(bytes));
   const unsigned char* const got =
       kind == Kind::bcast && world.rank == 0 ? all.data() : mine.data();
