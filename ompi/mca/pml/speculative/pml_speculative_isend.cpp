@@ -269,31 +269,13 @@ opal_convertor_t* convertor_for(const SendCall& call, const Endpoint& endpoint, 
   return &own;
 }
 
-/// An eager message, synchronous or not. @param request  in: the one it must use, or nullptr; out:
-/// the one that is not complete yet, or nullptr
-void start_eager(const SendCall& call, Peer& peer, Endpoint& endpoint, std::uint64_t eager_bytes,
-                 SendRequest*& request) {
-  const bool synchronous = call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS;
+/// Send the data of an eager message behind its header.
+void send_behind(std::span<const std::byte> header, mca_btl_base_tag_t tag, const SendCall& call,
+                 Endpoint& endpoint, std::uint64_t eager_bytes, SendRequest*& request) {
   const bool plain = is_contiguous(*call.type, call.count);
   Rail& rail = endpoint.next_eager();
-  Prefixed<SequencedHeader> plain_header;
-  Prefixed<EagerSyncHeader> sync_header;
-  std::span<const std::byte> header;
-  if (synchronous) [[unlikely]] {
-    request->op.peer = &peer;
-    sync_header = pml->protocol.eager_sync_header(request->op);
-    header = sync_header.bytes();
-  } else {
-    plain_header = pml->protocol.eager_header(peer, call.tag);
-    header = plain_header.bytes();
-  }
   opal_convertor_t own;
-  EagerSend eager{call,
-                  endpoint,
-                  rail,
-                  header,
-                  synchronous ? tag_control : tag_eager,
-                  convertor_for(call, endpoint, plain, own),
+  EagerSend eager{call,   endpoint, rail, header, tag, convertor_for(call, endpoint, plain, own),
                   request};
   const std::uint64_t lend = call.buffered() ? 0 : zero_copy_bytes(rail);
   send_eager(eager, {.bytes = call.bytes(),
@@ -305,7 +287,21 @@ void start_eager(const SendCall& call, Peer& peer, Endpoint& endpoint, std::uint
                      .refuses_for_room = rail.refuses_for_room});
   if (eager.convertor == &own) OBJ_DESTRUCT(&own);
   request = eager.request;
-  if (request != nullptr && !synchronous) end(*request);  // but for what holds it
+}
+
+/// An eager message, synchronous or not. @param request  in: the one it must use, or nullptr; out:
+/// the one that is not complete yet, or nullptr
+void start_eager(const SendCall& call, Peer& peer, Endpoint& endpoint, std::uint64_t eager_bytes,
+                 SendRequest*& request) {
+  if (call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS) [[unlikely]] {
+    request->op.peer = &peer;
+    const Prefixed<EagerSyncHeader> header = pml->protocol.eager_sync_header(request->op);
+    send_behind(header.bytes(), tag_control, call, endpoint, eager_bytes, request);
+    return;
+  }
+  const Prefixed<SequencedHeader> header = pml->protocol.eager_header(peer, call.tag);
+  send_behind(header.bytes(), tag_eager, call, endpoint, eager_bytes, request);
+  if (request != nullptr) end(*request);  // but for what holds it
 }
 
 /// Poll the network once before a large send, so that an RTR that has arrived is used (P1.4).

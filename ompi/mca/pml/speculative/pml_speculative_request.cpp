@@ -69,13 +69,21 @@ void construct_receive(ReceiveRequest* request) {
 /// no reference, and no other thread can be waiting.
 bool completes_at_once(const ompi_request_t& request, const RequestLife& life) noexcept {
   return !opal_using_threads() && !pml->interrupts.inside() && request.req_complete_cb == nullptr &&
-         !life.freed() && request.req_complete == REQUEST_PENDING;
+         !life.freed() && request.req_complete != REQUEST_COMPLETED;
+}
+
+/// MPI_Waitall and its like put the address of their count in the place of REQUEST_PENDING.
+void complete_at_once(ompi_request_t& request) noexcept {
+  if (request.req_complete == REQUEST_PENDING)
+    request.req_complete = REQUEST_COMPLETED;
+  else
+    ompi_request_complete(&request, true);
 }
 
 template <class Request>
 void complete_or_queue(Request& request) {
   if (completes_at_once(request.ompi(), request.life)) [[likely]] {
-    if (request.life.end_at_once()) request.ompi().req_complete = REQUEST_COMPLETED;
+    if (request.life.end_at_once()) complete_at_once(request.ompi());
   } else if (request.life.end()) {
     pml->completions.append(request.ompi());
   }

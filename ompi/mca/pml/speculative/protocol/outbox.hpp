@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -54,9 +56,18 @@ class Outbox {
   /// @param sequence  a place that was taken
   [[nodiscard]] static SequencedHeader forward_head(Kind kind, const Peer& peer, std::int32_t tag,
                                                     std::uint32_t sequence) noexcept {
-    return {kind_version(kind),    0,   peer.comm->context,
-            peer.comm->my_rank,    tag, static_cast<std::uint16_t>(sequence),
-            peer.comm->incarnation};
+    const Communicator& comm = *peer.comm;
+    const auto place = static_cast<std::uint16_t>(sequence);
+    if constexpr (std::endian::native != std::endian::little)
+      return {kind_version(kind), 0, comm.context, comm.my_rank, tag, place, comm.incarnation};
+    // As two words, which are stored at once: a BTL copies the header at once, too, and that would
+    // wait until the pieces have reached the cache, a fifth of the time of a small message.
+    const std::array<std::uint64_t, 2> words{
+        kind_version(kind) | std::uint64_t{comm.context} << 16U |
+            std::uint64_t{static_cast<std::uint32_t>(comm.my_rank)} << 32U,
+        static_cast<std::uint32_t>(tag) | std::uint64_t{place} << 32U |
+            std::uint64_t{comm.incarnation} << 48U};
+    return std::bit_cast<SequencedHeader>(words);
   }
   /// Takes the next place in the reverse stream.
   [[nodiscard]] static SequencedHeader reverse_head(Kind kind, Peer& peer,

@@ -50,6 +50,23 @@ TEST_CASE("Outbox: a forward message carries the own incarnation, a reverse one 
   CHECK(of_kind(Kind::revoke, peer).head.source == 2);
 }
 
+TEST_CASE("Outbox: every field of a forward header is in its place") {
+  Sender sender;
+  Communicator& comm = sender.streams.add({0xfedc, 0x12345678, 0x20000000, false});
+  comm.incarnation = 0xabcd;
+  Peer& peer = comm.peer(1);
+  for (const std::int32_t tag : {0, 1, -17, INT32_MAX, INT32_MIN}) {
+    const SequencedHeader head = Outbox::forward_head(Kind::rts, peer, tag, 0x98765);
+    CHECK(head.kind_version == kind_version(Kind::rts));
+    CHECK(head.flags == 0);
+    CHECK(head.context == 0xfedc);
+    CHECK(head.source == 0x12345678);
+    CHECK(head.tag == tag);
+    CHECK(head.sequence == 0x8765);
+    CHECK(head.incarnation == 0xabcd);
+  }
+}
+
 TEST_CASE("Outbox: a peer is told the era once, by a forward message") {
   Sender sender;
   Peer& peer = sender.comm.peer(1);
