@@ -1,5 +1,6 @@
 // Barriers in virtual time: the orders that the paper and the plans promise.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
 #include <vector>
 
 #include "ompi/mca/coll/mq/sim/availability.hpp"
@@ -14,6 +15,10 @@ Setup queue(Rank ranks) { return {.ranks = ranks}; }
 Setup processor(Rank ranks) { return {.ranks = ranks, .drive = Drive::processor}; }
 
 Nanoseconds time_of(const Setup& setup) { return BarrierNetwork(setup).run().all_done; }
+/// Not Approx, which has two names in Catch2.
+double differs_pct(Nanoseconds seen, Nanoseconds expected) {
+  return 100 * std::abs(static_cast<double>(seen - expected)) / static_cast<double>(expected);
+}
 double block_pct(const Setup& setup) {
   BarrierNetwork network(setup);
   return free_for_block_pct(network);
@@ -42,8 +47,8 @@ TEST_CASE("64 ranks on 8 nodes come near what the paper says") {
   Setup dense_sends = queue(64);
   dense_sends.flavour = Flavour::send_receive;
   dense_sends.is_dense = true;
-  CHECK(time_of(queue(64)) == Approx(32'000).epsilon(0.05));
-  CHECK(time_of(dense_sends) == Approx(54'000).epsilon(0.05));
+  CHECK(differs_pct(time_of(queue(64)), 32'000) <= 5);
+  CHECK(differs_pct(time_of(dense_sends), 54'000) <= 5);
   // The processor's own barrier is the faster one there.
   CHECK(time_of(processor(64)) < time_of(queue(64)));
   CHECK(block_pct(queue(64)) >= 80);
