@@ -55,6 +55,8 @@ struct ReceiveRequest;
 [[nodiscard]] inline std::uint64_t zero_copy_bytes(const Rail& rail) noexcept {
   return rail.capability != nullptr ? rail.capability->in_place_min_bytes : 0;
 }
+/// How data comes through shared memory while both callers are in MPI, where it could be read.
+[[nodiscard]] BlockingCopies blocking_copies() noexcept;
 /// Print which path messages to this process take (pml_speculative_explain).
 void explain_paths(Endpoint& endpoint);
 /// Processes of other jobs (spawned, connected) may end before this one does.

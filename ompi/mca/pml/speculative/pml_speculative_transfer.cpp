@@ -35,23 +35,30 @@ void on_fragment(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t*,
   });
 }
 
-/// How data comes through shared memory whose sender sits in MPI, and its memory can be read. While
-/// this process does as well, the sender can push it; where processes share cores neither can be
-/// measured.
+/// How data comes through shared memory whose sender sits in MPI, and its memory can be read.
 CopyWay choose_way(ReceiveRequest& request) noexcept {
   BlockingCopy& copy = request.copy;
   if (!copy.caller_waits && !pml->awaited_copies.in_send()) return CopyWay::read;
-  switch (tunables.blocking_copy) {
-    case blocking_copy_choice::read: return CopyWay::read;
-    case blocking_copy_choice::fragments: return CopyWay::fragments;
-    case blocking_copy_choice::measured: break;
+  switch (blocking_copies()) {
+    case BlockingCopies::read: return CopyWay::read;
+    case BlockingCopies::fragments: return CopyWay::fragments;
+    case BlockingCopies::measured: break;
   }
-  if (opal_progress_yield_when_idle) return CopyWay::read;
   copy.started_ns = steady_now_ns();
   return pml->copy_ways.choose(request.op.take_bytes());
 }
 
 }  // namespace
+
+BlockingCopies blocking_copies() noexcept {
+  switch (tunables.blocking_copy) {
+    case blocking_copy_choice::read: return BlockingCopies::read;
+    case blocking_copy_choice::fragments: return BlockingCopies::fragments;
+    case blocking_copy_choice::measured: break;
+  }
+  // Where processes share cores, time says nothing, and each fragment would cost a change of them.
+  return opal_progress_yield_when_idle ? BlockingCopies::read : BlockingCopies::measured;
+}
 
 void SendTransfer::start_write() {
   SendOp& op = request_.op;

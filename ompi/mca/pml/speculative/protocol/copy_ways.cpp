@@ -41,7 +41,7 @@ CopyWay CopyWays::choose(std::uint64_t bytes) noexcept {
 }
 
 void CopyWays::took(CopyWay way, std::uint64_t bytes, std::uint64_t ns) noexcept {
-  constexpr float weight = 0.25F, kib_bytes = 1024.0F;
+  constexpr float weight_down = 0.5F, weight_up = 0.125F, kib_bytes = 1024.0F;
   Size& size = size_of(bytes);
   Cost& cost = size.of(way);
   const float now = static_cast<float>(ns) * kib_bytes / static_cast<float>(bytes);
@@ -50,7 +50,7 @@ void CopyWays::took(CopyWay way, std::uint64_t bytes, std::uint64_t ns) noexcept
     cost.ns_per_kib = cost.samples == 0 ? now : std::min(cost.ns_per_kib, now);
     ++cost.samples;
   } else {
-    // A process that has lost its processor for a while says nothing about the way.
+    const float weight = now < cost.ns_per_kib ? weight_down : weight_up;
     cost.ns_per_kib += weight * (std::min(now, 2 * cost.ns_per_kib) - cost.ns_per_kib);
   }
   if (was_slower && now < size.of(other(way)).ns_per_kib) {

@@ -22,8 +22,8 @@ enum class CopyWay : std::uint8_t {
 class CopyWays {
  public:
   static constexpr std::uint32_t first_tries = 3;  ///< of each way
-  static constexpr std::uint32_t interval_min_messages = 64;
-  static constexpr std::uint32_t interval_max_messages = 4096;
+  static constexpr std::uint32_t interval_min_messages = 16;
+  static constexpr std::uint32_t interval_max_messages = 256;
 
   /// The way of the next message of so many bytes.
   [[nodiscard]] CopyWay choose(std::uint64_t bytes) noexcept;
@@ -34,7 +34,9 @@ class CopyWays {
   struct Cost {
     std::uint32_t tries = 0;    ///< messages that were sent this way
     std::uint32_t samples = 0;  ///< that have arrived
-    float ns_per_kib = 0;       ///< the least of the first ones, then a moving average
+    /// The least of the first ones, then a moving average near the least: what makes a message slow
+    /// (memory touched first, a processor lost) says nothing about its way.
+    float ns_per_kib = 0;
   };
   struct Size {
     std::array<Cost, 2> costs{};
@@ -45,7 +47,7 @@ class CopyWays {
   };
   [[nodiscard]] Size& size_of(std::uint64_t bytes) noexcept;
 
-  static constexpr std::size_t sizes = 8;  ///< below 64 KiB, 64 KiB to 4 MiB, above
+  static constexpr std::size_t sizes = 12;  ///< below 64 KiB, 64 KiB to 64 MiB, above
   std::array<Size, sizes> sizes_{};
 };
 

@@ -72,6 +72,18 @@ std::string no_rtr(RtrUse use) {
   return "";
 }
 
+const char* between_blocking_calls(BlockingCopies copies) {
+  switch (copies) {
+    case BlockingCopies::read: return "";
+    case BlockingCopies::measured:
+      return "; from MPI_Send to MPI_Recv in fragments where that has been faster "
+             "(pml_speculative_blocking_copy is measured)";
+    case BlockingCopies::fragments:
+      return "; from MPI_Send to MPI_Recv in fragments (pml_speculative_blocking_copy)";
+  }
+  return "";
+}
+
 void add_large(const PathFacts& facts, std::vector<PathRow>& rows) {
   if (facts.send.eager_bytes == no_limit) return;
   const std::uint64_t first = facts.send.eager_bytes + 1;
@@ -96,9 +108,7 @@ void add_large(const PathFacts& facts, std::vector<PathRow>& rows) {
       std::string(facts.interrupts
                       ? "the receiver reads while both compute (common_overlap_progress)"
                       : "the receiver reads when it calls MPI") +
-      (facts.blocking_copies ? "; from MPI_Send to MPI_Recv in fragments where they are faster "
-                               "(pml_speculative_blocking_copy)"
-                             : "");
+      between_blocking_calls(facts.blocking_copies);
   const bool memory = facts.can_get || facts.can_put;
   rows.push_back({first, no_limit,
                   facts.can_get   ? "RTS, get"

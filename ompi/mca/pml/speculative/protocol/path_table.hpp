@@ -41,6 +41,9 @@ struct RtrFacts {
   return facts.only_fragments ? RtrUse::interrupts : RtrUse::sent;
 }
 
+/// How data that could be read comes where both callers are in MPI until it is there.
+enum class BlockingCopies : std::uint8_t { read, measured, fragments };
+
 /// What is known of the way to one process.
 struct PathFacts {
   std::string eager_btl;   ///< takes eager messages; several are joined by "+"
@@ -48,9 +51,9 @@ struct PathFacts {
   bool can_put = false;
   bool can_get = false;
   bool rtr_names_memory = true;  ///< pml_speculative_cancel, and what the rails are like
-  bool blocking_copies = false;  ///< between blocking calls data may come in fragments all the same
-  bool interrupts = false;       ///< the interrupt thread of each side progresses its messages
-  SendFacts send;  ///< eager_bytes, zero_copy_bytes, can_inject; of a contiguous message
+  BlockingCopies blocking_copies = BlockingCopies::read;  ///< from MPI_Send to MPI_Recv
+  bool interrupts = false;  ///< the interrupt thread of each side progresses its messages
+  SendFacts send;           ///< eager_bytes, zero_copy_bytes, can_inject; of a contiguous message
   RtrFacts rtr;
   std::uint64_t rtr_min_bytes = 0;  ///< smallest receive that sends an RTR
 };

@@ -63,9 +63,13 @@ TEST_CASE("Shared memory with interrupt threads: the receiver's reads", "[path_t
 
 TEST_CASE("Shared memory: between blocking calls in fragments", "[path_table]") {
   PathFacts blocking = vader;
-  blocking.blocking_copies = true;
-  check(blocking, {{0, 32768, "inject", ""},
-                   {32769, UINT64_MAX, "RTS, get", "(pml_speculative_blocking_copy)"}});
+  blocking.blocking_copies = BlockingCopies::measured;
+  check(blocking,
+        {{0, 32768, "inject", ""}, {32769, UINT64_MAX, "RTS, get", "where that has been faster"}});
+  blocking.blocking_copies = BlockingCopies::fragments;
+  check(blocking,
+        {{0, 32768, "inject", ""},
+         {32769, UINT64_MAX, "RTS, get", "in fragments (pml_speculative_blocking_copy)"}});
 }
 
 TEST_CASE("Shared memory with pml_speculative_shared_memory always", "[path_table]") {
