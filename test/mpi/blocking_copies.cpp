@@ -179,3 +179,35 @@ TEST_CASE("MPI_Send does not return in the middle of a message of who waits for 
   }
   if (begun == 0) WARN("no message came while MPI_Send waited");
 }
+
+TEST_CASE("A message does not wait for room that another process holds which computes") {
+  if (size() < 3) return;
+  constexpr int held_bytes = 30000, n = 1 << 20;
+  int turn = 0;
+  Steps steps;
+  for (const int held : {8, 30, 60, 68, 70, 71, 72, 73, 74, 76, 100, 300}) {
+    ++turn;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 0) {
+      const Bytes small = pattern(held_bytes, 1), large = pattern(n, turn);
+      std::vector<MPI_Request> requests(held);
+      for (MPI_Request& each : requests)
+        MPI_Isend(small.data(), held_bytes, MPI_BYTE, 2, 3, MPI_COMM_WORLD, &each);
+      MPI_Send(large.data(), n, MPI_BYTE, 1, 4, MPI_COMM_WORLD);
+      MPI_Waitall(held, requests.data(), MPI_STATUSES_IGNORE);
+    } else if (rank() == 1) {
+      Bytes in = empty(n);
+      MPI_Recv(in.data(), n, MPI_BYTE, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      CHECK(holds(in, n, turn));
+      steps.reach(turn);
+    } else if (rank() == 2) {
+      CAPTURE(held);
+      steps.wait_for(turn);  // outside MPI, with the messages in front of it
+      Bytes in = empty(held_bytes);
+      for (int i = 0; i < held; ++i) {
+        MPI_Recv(in.data(), held_bytes, MPI_BYTE, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK(holds(in, held_bytes, 1));
+      }
+    }
+  }
+}

@@ -189,7 +189,7 @@ without RTRs         | 2     | vader,self              | speculation cancel_loca
 copies measured      | 2     | -                       | blocking_copies                                  | 1 | --mca pml_speculative_shared_memory auto --mca mpi_yield_when_idle 0
 copies by reads      | 2     | vader,self              | blocking_copies                                  | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy read
 copies by fragments  | 2     | -                       | blocking_copies $settings datatypes threads threads_flood send_status | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments
-copies by fragments  | 3 4   | vader,self              | random matching                                  | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments
+copies by fragments  | 3 4   | vader,self              | random matching blocking_copies                                | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments
 copies by fragments, progress | 2 | vader,self         | blocking_copies progress random                  | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments --mca common_overlap_progress on
 copies by fragments, little room | 2 3 | vader,self     | random back_pressure                             | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments --mca btl_vader_free_list_max 16
 no adaptation        | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_adaptation 0

@@ -311,9 +311,23 @@ void look_early(Peer& peer, int tag) {
   if (Protocol::has_rtr(peer, tag)) ++process_counters().early_progress_hits;
 }
 
-int start_rendezvous(const SendCall& call, Peer& peer, const Endpoint& endpoint,
-                     SendRequest& request) {
+/// May the receiver of a message whose caller waits ask for it in fragments? Not where there is no
+/// room for one now: it may be held by messages to a process that computes. While the caller waits
+/// nobody else takes it, but for other threads.
+bool can_push(Endpoint& endpoint) {
+  if (!endpoint.copies_itself() || opal_using_threads() || pml->endpoints.has_work()) return false;
+  const Rail& rail = endpoint.next_send();
+  mca_btl_base_descriptor_t* fragment = nullptr;
+  mca_bml_base_alloc(rail.bml_btl, &fragment, MCA_BTL_NO_ORDER, rail.btl().btl_max_send_size,
+                     MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+  if (fragment == nullptr) return false;
+  mca_bml_base_free(rail.bml_btl, fragment);
+  return true;
+}
+
+int start_rendezvous(const SendCall& call, Peer& peer, Endpoint& endpoint, SendRequest& request) {
   request.op.peer = &peer;
+  request.op.caller_waits = call.waits && can_push(endpoint);
   if (call.buffered() && !move_to_attached_buffer(request)) return MPI_ERR_BUFFER;
   request.demand.add(pml->interrupts);
   // Where RTRs usually come, but cross their sends, this one is given a moment to come (P1.14); it
@@ -344,7 +358,6 @@ int start_message(const SendCall& call, SendRequest*& request) {
     activate(*request);
     request->op.tag = call.tag;
     request->op.length_bytes = call.bytes();
-    request->op.caller_waits = call.waits;
     request->op.synchronous = call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS;
   }
   int rc = OMPI_SUCCESS;

@@ -50,8 +50,9 @@ inline constexpr std::uint8_t adapt_resume = 0x08;  ///< rts: try again (P1.11)
 inline constexpr std::uint8_t data_done = 0x10;  ///< rtr_ack: the payload is already in the buffer
 inline constexpr std::uint8_t no_memory =
     0x20;  ///< rts, rtr, grant: no address to access; the payload must be pushed
-inline constexpr std::uint8_t to_receiver = 0x40;   ///< done: names a receive, otherwise a send
-inline constexpr std::uint8_t sender_waits = 0x40;  ///< rts: its caller sits in MPI until it ends
+inline constexpr std::uint8_t to_receiver = 0x40;  ///< done: names a receive, otherwise a send
+inline constexpr std::uint8_t sender_waits =
+    0x40;  ///< rts: its caller sits in MPI until it ends, and could push it
 inline constexpr std::uint8_t acknowledging =
     0x80;  ///< rtr: its sender acknowledges RTSs and stops on stop-RTR (P1.6, P1.8)
 inline constexpr std::uint8_t just_missed =

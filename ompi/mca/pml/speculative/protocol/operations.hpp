@@ -53,7 +53,7 @@ struct SendOp {
   std::uint64_t length_bytes = 0;
   Handle handle = 0;
   SendState state = SendState::idle;
-  bool caller_waits = false;     ///< in MPI until it ends; set by the caller
+  bool caller_waits = false;     ///< in MPI until it ends, and could push it; set by the caller
   bool synchronous = false;      ///< may not end before a receive matches it
   bool awaiting_sync = false;    ///< an eager synchronous send that nobody has matched yet
   std::uint32_t sequence = 0;    ///< its place in the forward stream
