@@ -1,6 +1,6 @@
 #!/bin/sh
-# The tree with Open MPI 5.0 inside a Debian 13 folder: build, make check, two-rank smoke tests of pml/speculative and btl/ring; for osc/newrma,
-# libmpix_overlap and coll/mq the programs of test/mpi.
+# The tree with Open MPI 5.0 inside a Debian 13 folder: build, make check, two-rank smoke tests of pml/speculative and btl/ring; programs of
+# test/mpi for messages, osc/newrma, libmpix_overlap and coll/mq.
 #
 #   OVERLAP_BUILD      a build folder; the Debian folder goes beside it, unless
 #   OVERLAP_TRIXIE     names one (made when it is not there; kept)
@@ -142,11 +142,12 @@ site_default() {
 
 # The programs of test/mpi but for *_progress: without the interrupt thread nothing moves while the processes compute.
 programs=$tree/programs
+messages="pt2pt completion random back_pressure blocking_copies"
 build_programs() {
     rm -rf "${debian:?}$programs"
     mkdir -p "$debian$programs/test/mpi" "$debian$programs/examples" "$debian$tree/build/test-mpi" &&
         cp -rp "$source_folder/test/support" "$debian$programs/test/" && cp -rp "$source_folder/examples/mpix" "$debian$programs/examples/" &&
-        (cd "$source_folder/test/mpi" && cp -rp build.sh mpix.sh mpix ./*.hpp mpi_test.cpp rma_*.cpp coll_*.cpp "$debian$programs/test/mpi/") &&
+        (cd "$source_folder/test/mpi" && cp -rp build.sh mpix.sh mpix ./*.hpp mpi_test.cpp rma_*.cpp coll_*.cpp $(printf '%s.cpp ' $messages) "$debian$programs/test/mpi/") &&
         rm -f "$debian$programs"/test/mpi/*_progress.cpp &&
         inside sh -c ". $prefix/env.sh && here=$programs/test/mpi build=$tree/build/test-mpi prefix=$prefix failed=0 &&
             fail() { echo \"FAIL \$*\"; failed=1; } && . $programs/test/mpi/build.sh"
@@ -187,6 +188,9 @@ if [ $failed = 0 ] || [ -f "$debian$tree/build/ompi/mca/pml/speculative/mca_pml_
         try "two ranks over ring, software device" smoke speculative --mca btl self,ring --mca btl_ring_fabric soft &&
         try "two ranks over ring below ob1" smoke ob1 --mca btl self,ring --mca btl_ring_fabric soft
     if try "programs of test/mpi compile" build_programs; then
+        each_program "2 3" "sm,self" "$messages"
+        each_program 2 "sm,self" "$messages" --mca pml_speculative_blocking_copy fragments
+        each_program 2 "tcp,self" "pt2pt completion random"
         # osc/newrma is not asked for: it takes the windows by its priority. rma_errors and the non-blocking ones fail on others.
         each_program "2 3" "sm,self tcp,self" "$(names_of rma | grep -v passive)"
         each_program "2 3" "sm,self" rma_passive  # over tcp a target has to take part
