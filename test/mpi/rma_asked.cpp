@@ -161,3 +161,36 @@ TEST_CASE("what the kernel copies does not overtake an accumulate that goes as a
     MPI_Barrier(MPI_COMM_WORLD);
   }
 }
+
+TEST_CASE("operations of no bytes are done in their call, and nobody hears of them") {
+  if (size() < 2) return;
+  Array<long> window(1);
+  const int right = (rank() + 1) % size();
+  long in = 7;
+  const auto everything = [&] {
+    const MPI_Win win = window.win;
+    CHECK(MPI_Put(nullptr, 0, MPI_LONG, right, 0, 0, MPI_LONG, win) == MPI_SUCCESS);
+    CHECK(MPI_Get(&in, 0, MPI_LONG, right, 0, 0, MPI_LONG, win) == MPI_SUCCESS);
+    CHECK(MPI_Accumulate(nullptr, 0, MPI_LONG, right, 0, 0, MPI_LONG, MPI_SUM, win) == MPI_SUCCESS);
+    CHECK(MPI_Get_accumulate(nullptr, 0, MPI_LONG, &in, 0, MPI_LONG, right, 0, 0, MPI_LONG, MPI_SUM,
+                             win) == MPI_SUCCESS);
+  };
+  Counters counters;
+  MPI_Win_fence(0, window.win);
+  everything();
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, window.win);
+  MPI_Win_lock_all(0, window.win);
+  everything();
+  MPI_Request requests[2];
+  MPI_Rput(nullptr, 0, MPI_LONG, right, 0, 0, MPI_LONG, window.win, &requests[0]);
+  MPI_Rget(&in, 0, MPI_LONG, right, 0, 0, MPI_LONG, window.win, &requests[1]);
+  int done = 0;
+  MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE);
+  CHECK(done == 1);
+  MPI_Win_unlock_all(window.win);
+  CHECK(in == 7);
+  CHECK(counters["sent_operations"] == 0);
+  CHECK(counters["queued_operations"] == 0);
+  CHECK(counters["direct_operations"] == 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+}

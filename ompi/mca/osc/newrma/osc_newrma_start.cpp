@@ -211,6 +211,10 @@ int Window::operate(const OperationCall& call, ompi_request_t** request) {
   if (request != nullptr && !epochs_.in_passive_epoch()) return MPI_ERR_RMA_SYNC;
   Access* const access = epochs_.access_to(call.target);
   if (access == nullptr) return MPI_ERR_RMA_SYNC;
+  if (call.bytes() == 0) {
+    if (request != nullptr) *request = &ompi_request_empty;
+    return OMPI_SUCCESS;
+  }
   if (is_direct(call.target) && Epochs::is_open(*access) && !comes_later(call)) {
     if (request != nullptr) *request = &ompi_request_empty;
     return carry_out(call);

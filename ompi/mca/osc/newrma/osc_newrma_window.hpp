@@ -75,7 +75,7 @@ class Window final : private Host {
   [[nodiscard]] Epochs& epochs() noexcept { return epochs_; }
   [[nodiscard]] std::uint32_t incarnation() const noexcept { return incarnation_; }
 
-  /// Carry an operation out now or as soon as its target is ready.
+  /// Carry an operation out now or as soon as its target is ready; one of no bytes is done.
   /// @param request  of a call that returns one; or nullptr
   /// @returns  OMPI_SUCCESS, or an MPI error class: no epoch
   [[nodiscard]] int operate(const OperationCall& call, ompi_request_t** request);
