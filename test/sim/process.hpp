@@ -87,6 +87,10 @@ inline constexpr std::size_t guard_bytes = 8;
 enum class Stream : std::uint8_t { forward, reverse, targeted };
 [[nodiscard]] Stream stream_of(Kind kind) noexcept;
 
+/// A header and the data behind it.
+[[nodiscard]] std::vector<std::byte> joined(std::span<const std::byte> header,
+                                            std::span<const std::byte> payload);
+
 struct Message {
   int from = 0;
   int to = 0;
