@@ -193,6 +193,7 @@ int InterruptThread::make_thread() noexcept {
       &thread_, nullptr,
       [](void* self) -> void* {
         ask_for_short_slice();
+        progress_lock.ready_guest();
         auto& thread = *static_cast<InterruptThread*>(self);
         thread.helper_.begin(thread.node_);
         thread.interruption_.run();

@@ -29,14 +29,25 @@ void futex_call(std::atomic<std::uint32_t>& word, int operation, std::uint32_t v
 
 }  // namespace
 
-bool LinuxPlatform::enable_biased() noexcept {
+bool LinuxPlatform::offers_biased() noexcept {
   if (tsan) return true;
+  constexpr long needed =
+      MEMBARRIER_CMD_PRIVATE_EXPEDITED | MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED;
   const int saved_errno = errno;
   const long offered = membarrier_call(MEMBARRIER_CMD_QUERY);
-  const bool ready = offered > 0 && (offered & MEMBARRIER_CMD_PRIVATE_EXPEDITED) &&
-                     membarrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
   errno = saved_errno;
-  return ready;
+  return offered > 0 && (offered & needed) == needed;
+}
+
+void LinuxPlatform::ready_guest() noexcept {
+  // The call before the store, which who reads true relies on. Two that read false both register,
+  // which does no harm.
+  static std::atomic<bool> is_registered{false};
+  if (tsan || is_registered.load(std::memory_order_acquire)) return;
+  const int saved_errno = errno;
+  membarrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);  // refused: membarrier() says so
+  errno = saved_errno;
+  is_registered.store(true, std::memory_order_release);
 }
 
 bool LinuxPlatform::membarrier() noexcept {

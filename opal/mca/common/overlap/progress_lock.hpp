@@ -41,10 +41,12 @@ struct LinuxPlatform {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
 
-  /// Register this process for private expedited membarriers.
-  /// @returns  false when the kernel refuses (old, or a seccomp filter): biased mode is then not
-  /// available
-  [[nodiscard]] static bool enable_biased() noexcept;
+  /// @returns  false when the kernel has no private expedited membarrier (old, or a seccomp
+  ///           filter): biased mode is then not available
+  [[nodiscard]] static bool offers_biased() noexcept;
+  /// Register this process for membarrier(), once. The kernel takes about 10 ms for it where the
+  /// process has threads: so not in MPI_Init, but by the first guest. @thread  any
+  static void ready_guest() noexcept;
   /// Make every running thread of the process pass a full memory barrier.
   [[nodiscard]] static bool membarrier() noexcept;
   static void pause() noexcept;
@@ -105,6 +107,11 @@ class BasicProgressLock {
   void place_state(Word* word) noexcept;
 
   [[nodiscard]] Mode mode() const noexcept { return owner_ ? Mode::biased : Mode::shared; }
+
+  /// Before the first entry of a thread that is not the owner: takes the kernel's time outside it.
+  void ready_guest() const noexcept {
+    if (owner_) Platform::ready_guest();
+  }
 
   /// Enter; sleep if another thread is inside. Correct from any thread, cheap for the owner.
   [[gnu::always_inline]] void lock() noexcept {

@@ -33,7 +33,8 @@ struct ModelPlatform {
     return reinterpret_cast<Token>(static_cast<std::intptr_t>(thread + 1));
   }
   static void compiler_fence() noexcept {}
-  static bool enable_biased() noexcept { return true; }
+  static bool offers_biased() noexcept { return true; }
+  static void ready_guest() noexcept {}
   static bool membarrier() noexcept {
     if (fault == Fault::membarrier_refused) return false;
     if (fault != Fault::no_membarrier) Machine::current->step({StepKind::membarrier});

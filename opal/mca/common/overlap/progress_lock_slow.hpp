@@ -9,7 +9,7 @@ namespace overlap {
 
 template <class Platform>
 void BasicProgressLock<Platform>::start(Mode mode) noexcept {
-  const bool biased = mode == Mode::biased && Platform::enable_biased();
+  const bool biased = mode == Mode::biased && Platform::offers_biased();
   owner_ = biased ? Platform::self() : nullptr;
 }
 
@@ -49,6 +49,7 @@ bool BasicProgressLock<Platform>::owner_left() noexcept {
 template <class Platform>
 bool BasicProgressLock<Platform>::try_lock_other() noexcept {
   Word& word = owner_ ? gate_ : *state_;
+  ready_guest();  // before the gate closes
   std::uint32_t expected = 0;
   if (state_->load(std::memory_order_relaxed) != 0  // do not disturb an owner who is plainly inside
       || !word.compare_exchange_strong(
@@ -82,6 +83,7 @@ void BasicProgressLock<Platform>::lock_mutex(Word& word) noexcept {
 
 template <class Platform>
 void BasicProgressLock<Platform>::lock_other() noexcept {
+  ready_guest();  // before the gate closes
   lock_mutex(owner_ ? gate_ : *state_);
   if (owner_) {
     if (!Platform::membarrier())  // G2

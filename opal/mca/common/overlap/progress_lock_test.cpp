@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <latch>
+#include <linux/membarrier.h>
 #include <string>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -135,6 +137,35 @@ TEST_CASE("entering twice ends the process: the inner exit would release the out
   });
   CHECK(death.aborted);
   CHECK(death.said == "overlap: progress lock: entered twice by one thread\n");
+}
+
+// Hidden: it needs a process in which nobody has been a guest.
+TEST_CASE("only guests register the process", "[.progress_lock_alone]") {
+  const auto is_registered = [] {
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+  };
+  ProgressLock shared;
+  shared.start(Mode::shared);
+  CHECK(try_elsewhere(shared));
+  ProgressLock lock;
+  lock.start(Mode::biased);
+  lock.lock();
+  lock.unlock();
+  CHECK_FALSE(is_registered());
+  CHECK(try_elsewhere(lock));
+  CHECK(is_registered());
+}
+
+TEST_CASE("starting a lock does not wait for the kernel", "[progress_lock]") {
+  if (overlap::LinuxPlatform::tsan) return;  // it has no membarriers
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/proc/self/exe", "alone", "[.progress_lock_alone]", nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
 }
 
 TEST_CASE("the owner is refused while a guest is inside", "[progress_lock]") {
