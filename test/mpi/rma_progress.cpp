@@ -3,6 +3,8 @@
 #include "rma.hpp"
 #include "scene.hpp"
 
+#include <sys/mman.h>
+
 using namespace overlap::test;
 
 namespace {
@@ -163,6 +165,30 @@ TEST_CASE("P5.6: a put that waits for its target wakes a thread that naps") {
   }
   CHECK(go_on == 0);
   MPI_Group_free(&other);
+}
+
+TEST_CASE("P5.6: memory may be unmapped behind an unlock, whoever has ended the operation") {
+  if (size() != 2 || !interrupts()) return;
+  constexpr std::size_t bytes = 300000;
+  Window window(bytes);
+  meet(window);
+  // The thread ends some of so many; Open MPI ends a job that unmaps what is registered.
+  for (int round = 0; round < 300; ++round) {
+    void* const memory =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(memory != MAP_FAILED);
+    std::memset(memory, round, bytes);
+    const int to = 1 - rank();
+    MPI_Win_lock(MPI_LOCK_SHARED, to, 0, window.win);
+    if (round % 3 == 2)
+      MPI_Get(memory, bytes, MPI_BYTE, to, window.at(to, 0), bytes, MPI_BYTE, window.win);
+    else
+      MPI_Put(memory, bytes, MPI_BYTE, to, window.at(to, 0), bytes, MPI_BYTE, window.win);
+    compute(microseconds(250 * (round % 5)));
+    MPI_Win_unlock(to, window.win);
+    REQUIRE(munmap(memory, bytes) == 0);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
 }
 
 TEST_CASE("P5.6: a put in a fence epoch goes out when the target comes to the fence") {

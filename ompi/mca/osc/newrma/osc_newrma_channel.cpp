@@ -13,8 +13,6 @@
 namespace overlap::newrma {
 namespace {
 
-/// A BTL that kept a message has sent it.
-
 constexpr std::uint32_t message_flags =
     MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_FLAGS_SIGNAL;
 
@@ -341,7 +339,7 @@ bool Channel::try_inject_large(std::uint64_t bytes, Fill&& fill) {
     fill(refused_.data());
   }
   if (!try_inject(refused_)) return false;
-  refused_ = {};
+  std::vector<std::byte>().swap(refused_);  // its memory, too
   ++sent_;
   return true;
 }

@@ -268,9 +268,11 @@ void Window::end_operation(RmaOperation& operation) {
 }
 
 /// It is done. The interrupt thread deletes nothing: the counts of references to datatypes are for
-/// MPI threads.
+/// MPI threads. The user's memory is not registered any more when a call that waits returns: it may
+/// be unmapped then.
 void Window::give_up(RmaOperation& operation) {
   std::unique_ptr<RmaOperation> owner(&operation);
+  if (operation.transfer != nullptr) operation.transfer->release();
   if (operation.request() != nullptr) operation.request()->end();
   epochs_.operation_done(operation);
   if (!process->interrupts.inside()) return;

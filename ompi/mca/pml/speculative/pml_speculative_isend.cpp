@@ -387,7 +387,7 @@ bool WaitingEager::try_again() {
   const std::size_t bytes = request_.base.req_bytes_packed;
   if (rail.refuses_for_room) {
     if (!try_inject(rail, header, bytes)) return false;
-    packed_ = {};
+    std::vector<std::byte>().swap(packed_);  // its memory, too: requests are used again
     let_go_send(&request_);
     return true;
   }
