@@ -184,7 +184,7 @@ TEST_CASE("P5.6: memory may be unmapped behind an unlock, whoever has ended the 
       MPI_Get(memory, bytes, MPI_BYTE, to, window.at(to, 0), bytes, MPI_BYTE, window.win);
     else
       MPI_Put(memory, bytes, MPI_BYTE, to, window.at(to, 0), bytes, MPI_BYTE, window.win);
-    compute(microseconds(250 * (round % 5)));
+    compute(microseconds(200 * (round % 7)));
     MPI_Win_unlock(to, window.win);
     REQUIRE(munmap(memory, bytes) == 0);
   }
