@@ -211,3 +211,49 @@ TEST_CASE("A message does not wait for room that another process holds which com
     }
   }
 }
+
+TEST_CASE("A message does not wait for room that others take while its call waits") {
+  if (size() < 3) return;
+  constexpr int columns = 40000, n = (1 << 20) + 700;
+  Steps steps;
+  MPI_Datatype strided;
+  MPI_Type_vector(columns, 1, 2, MPI_DOUBLE, &strided);
+  MPI_Type_commit(&strided);
+  int step = 0;
+  for (const int held : {4, 17, 18, 19, 26, 40}) {
+    CAPTURE(held);
+    MPI_Barrier(MPI_COMM_WORLD);
+    std::vector<MPI_Request> requests(static_cast<std::size_t>(held));
+    if (rank() == 0) {
+      // Fragments of these go out where the answers of rank 2 are seen: in MPI_Send.
+      const std::vector<double> data(2 * columns, held);
+      for (MPI_Request& each : requests)
+        MPI_Isend(data.data(), 1, strided, 2, 3, MPI_COMM_WORLD, &each);
+      steps.reach(step + 1);
+      steps.wait_for(step + 2);
+      const Bytes large = pattern(n, held);
+      MPI_Send(large.data(), n, MPI_BYTE, 1, 4, MPI_COMM_WORLD);
+      MPI_Waitall(held, requests.data(), MPI_STATUSES_IGNORE);
+    } else if (rank() == 1) {
+      steps.wait_for(step + 2);
+      compute(microseconds(20000));  // rank 0 has pushed what it can by then
+      Bytes in = empty(n);
+      MPI_Recv(in.data(), n, MPI_BYTE, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      CHECK(holds(in, n, held));
+      steps.reach(step + 3);
+    } else if (rank() == 2) {
+      std::vector<std::vector<double>> in(requests.size(), std::vector<double>(columns));
+      for (std::size_t i = 0; i < in.size(); ++i)
+        MPI_Irecv(in[i].data(), columns, MPI_DOUBLE, 0, 3, MPI_COMM_WORLD, &requests[i]);
+      steps.wait_for(step + 1);
+      poke(microseconds(50000));  // answers them
+      steps.reach(step + 2);
+      steps.wait_for(step + 3);  // outside MPI, with fragments in front of it
+      MPI_Waitall(held, requests.data(), MPI_STATUSES_IGNORE);
+      for (const std::vector<double>& each : in) CHECK(each == std::vector<double>(columns, held));
+    }
+    step += 3;
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Type_free(&strided);
+}

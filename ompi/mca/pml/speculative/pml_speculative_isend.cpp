@@ -312,22 +312,15 @@ void look_early(Peer& peer, int tag) {
 }
 
 /// May the receiver of a message whose caller waits ask for it in fragments? Not where there is no
-/// room for one now: it may be held by messages to a process that computes. While the caller waits
-/// nobody else takes it, but for other threads.
-bool can_push(Endpoint& endpoint) {
+/// room for them now: it may be held by messages to a process that computes.
+bool can_push(Endpoint& endpoint, SendRequest& request) {
   if (!endpoint.copies_itself() || opal_using_threads() || pml->endpoints.has_work()) return false;
-  const Rail& rail = endpoint.next_send();
-  mca_btl_base_descriptor_t* fragment = nullptr;
-  mca_bml_base_alloc(rail.bml_btl, &fragment, MCA_BTL_NO_ORDER, rail.btl().btl_max_send_size,
-                     MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
-  if (fragment == nullptr) return false;
-  mca_bml_base_free(rail.bml_btl, fragment);
-  return true;
+  return request.fragments.keep_room(endpoint.next_send());
 }
 
 int start_rendezvous(const SendCall& call, Peer& peer, Endpoint& endpoint, SendRequest& request) {
   request.op.peer = &peer;
-  request.op.caller_waits = call.waits && can_push(endpoint);
+  request.op.caller_waits = call.waits && can_push(endpoint, request);
   if (call.buffered() && !move_to_attached_buffer(request)) return MPI_ERR_BUFFER;
   request.demand.add(pml->interrupts);
   // Where RTRs usually come, but cross their sends, this one is given a moment to come (P1.14); it

@@ -159,6 +159,7 @@ void end(SendRequest& request) {
   request.demand.drop(pml->interrupts);
   request.exposed.drop();
   request.transfer.release();
+  request.fragments.drop_room();
   request.base.req_base.req_pml_complete = true;
   request.ompi().req_status.MPI_ERROR = OMPI_SUCCESS;
   complete_or_queue(request);

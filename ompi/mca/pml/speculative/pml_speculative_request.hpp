@@ -65,10 +65,37 @@ class ReceiveTransfer final : public Transfer {
   DoneHeader done_{};
 };
 
+/// Room of a BTL for one fragment of any length, kept from others until it is needed.
+///
+/// @thread  progress lock held
+class FragmentRoom {
+ public:
+  /// @returns  false: there is none, and nothing is kept
+  [[nodiscard]] bool keep(const Rail& rail);
+  /// Let a fragment of so many bytes, with its header, have it. @returns  false: none was kept
+  [[nodiscard]] bool use(std::size_t bytes) noexcept;
+  void drop() noexcept;
+
+ private:
+  [[nodiscard]] bool give_back(mca_btl_base_descriptor_t*& kept) noexcept;
+
+  mca_bml_base_btl_t* bml_btl_ = nullptr;
+  mca_btl_base_descriptor_t* long_ = nullptr;
+  mca_btl_base_descriptor_t* short_ = nullptr;  ///< BTLs keep those up to btl_eager_limit apart
+};
+
 /// The payload of a send as fragments, where neither side can access the other's memory.
+///
+/// The receiver of a message whose caller waits may be in MPI for it alone, and must not wait for
+/// processes that compute with fragments of this one in front of them. So such a message has room
+/// of its own from before its RTS, and while it is pushed no other takes what it gives back.
 class Fragments final : public Work {
  public:
   explicit Fragments(SendRequest& request) noexcept : request_(request) {}
+  /// Before the RTS of a message whose caller waits. @returns  false: there is no room
+  [[nodiscard]] bool keep_room(const Rail& rail) { return room_.keep(rail); }
+  /// The message has ended, pushed or not.
+  void drop_room() noexcept { room_.drop(); }
   /// Send op.take_bytes as fragments to op.receive.
   void start();
   void fragment_ended();
@@ -79,9 +106,11 @@ class Fragments final : public Work {
   [[nodiscard]] Pushed push();
   void push_or_wait();
   [[nodiscard]] bool try_send_one();
+  [[nodiscard]] mca_btl_base_descriptor_t* take_fragment(const Rail& rail, std::size_t& bytes);
   [[nodiscard]] std::uint32_t in_flight_max() const noexcept;
 
   SendRequest& request_;
+  FragmentRoom room_;
   std::uint64_t sent_bytes_ = 0;
   std::uint32_t in_flight_ = 0;
   bool pushing_ = false;

@@ -156,9 +156,40 @@ std::uint32_t Fragments::in_flight_max() const noexcept {
   return tunables.fragment_depth * (queued ? times : 1);
 }
 
+bool FragmentRoom::keep(const Rail& rail) {
+  bml_btl_ = rail.bml_btl;
+  const auto allocate = [this](std::size_t bytes) {
+    mca_btl_base_descriptor_t* made = nullptr;
+    mca_bml_base_alloc(bml_btl_, &made, MCA_BTL_NO_ORDER, bytes, MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
+    return made;
+  };
+  long_ = allocate(rail.btl().btl_max_send_size);
+  if (long_ != nullptr) short_ = allocate(rail.btl().btl_eager_limit);
+  if (short_ != nullptr) return true;
+  drop();
+  return false;
+}
+
+bool FragmentRoom::use(std::size_t bytes) noexcept {
+  if (long_ == nullptr && short_ == nullptr) return false;
+  return give_back(bytes <= bml_btl_->btl->btl_eager_limit ? short_ : long_);
+}
+
+void FragmentRoom::drop() noexcept {
+  static_cast<void>(give_back(long_));
+  static_cast<void>(give_back(short_));
+}
+
+bool FragmentRoom::give_back(mca_btl_base_descriptor_t*& kept) noexcept {
+  if (kept == nullptr) return false;
+  mca_bml_base_free(bml_btl_, std::exchange(kept, nullptr));
+  return true;
+}
+
 void Fragments::start() {
   sent_bytes_ = 0;
   in_flight_ = 0;
+  if (request_.op.caller_waits) pml->awaited_copies.begin_push();
   push_or_wait();
 }
 
@@ -189,18 +220,14 @@ Fragments::Pushed Fragments::push() {
   pushing_ = false;
   if (in_flight_ > 0) return Pushed::in_flight;
   if (sent_bytes_ < request_.op.take_bytes) return Pushed::no_room;
+  if (request_.op.caller_waits) pml->awaited_copies.end_push();
   pml->protocol.push_done(request_.op);
   pml->actions.run();
   return Pushed::ended;
 }
 
-/// Send one more fragment. @returns  false when the BTL has no room
-bool Fragments::try_send_one() {
-  const SendOp& op = request_.op;
-  Endpoint* const endpoint = endpoint_of(*op.peer);
-  Rail& rail = endpoint->next_send();
-  std::size_t bytes = std::min<std::uint64_t>(op.take_bytes - sent_bytes_, tunables.fragment_size);
-  bytes = std::min<std::size_t>(bytes, rail.btl().btl_max_send_size - sizeof(FragHeader));
+/// @param bytes  in: wanted; out: got. @returns  nullptr: the BTL has no room
+mca_btl_base_descriptor_t* Fragments::take_fragment(const Rail& rail, std::size_t& bytes) {
   opal_convertor_t* convertor = &request_.base.req_base.req_convertor;
   std::size_t position = sent_bytes_;
   opal_convertor_set_position(convertor, &position);
@@ -209,6 +236,23 @@ bool Fragments::try_send_one() {
       rail.bml_btl, convertor, MCA_BTL_NO_ORDER, sizeof(FragHeader), &bytes,
       MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_SEND_ALWAYS_CALLBACK | MCA_BTL_DES_FLAGS_SIGNAL,
       &descriptor);
+  return descriptor;
+}
+
+/// Send one more fragment. @returns  false when the BTL has no room
+bool Fragments::try_send_one() {
+  const SendOp& op = request_.op;
+  if (pml->awaited_copies.is_pushing() && !op.caller_waits) return false;
+  Endpoint* const endpoint = endpoint_of(*op.peer);
+  Rail& rail = endpoint->next_send();
+  std::size_t bytes = std::min<std::uint64_t>(op.take_bytes - sent_bytes_, tunables.fragment_size);
+  bytes = std::min<std::size_t>(bytes, rail.btl().btl_max_send_size - sizeof(FragHeader));
+  const std::size_t wanted_bytes = bytes;
+  mca_btl_base_descriptor_t* descriptor = take_fragment(rail, bytes);
+  if (descriptor == nullptr && room_.use(sizeof(FragHeader) + wanted_bytes)) {
+    bytes = wanted_bytes;
+    descriptor = take_fragment(rail, bytes);
+  }
   if (descriptor == nullptr) return false;
   if (bytes == 0) {
     mca_bml_base_free(rail.bml_btl, descriptor);
