@@ -1,6 +1,7 @@
 // Field: one-sided communication: fence, and post, start, complete, wait and test.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rma.hpp"
+#include "scene.hpp"
 
 #include <numeric>
 #include <random>
@@ -270,4 +271,54 @@ TEST_CASE("Epochs of all kinds one after the other on one window") {
     MPI_Barrier(MPI_COMM_WORLD);
     REQUIRE(own(window) == 4 * turn);
   }
+}
+
+TEST_CASE("The end of an epoch does not wait for answers to others, who may compute") {
+  if (size() < 3) return;
+  constexpr std::size_t asked = 8 << 20;
+  constexpr int origin = 0, target = 1, asks = 2;  // which computes
+  Steps steps;
+  int step = 0;
+  MPI_Group world = MPI_GROUP_NULL;
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  const auto group_of = [world](int member) {
+    MPI_Group group = MPI_GROUP_NULL;
+    MPI_Group_incl(world, 1, &member, &group);
+    return group;
+  };
+  MPI_Group origins = group_of(origin), targets = group_of(target), others = group_of(asks);
+  for (const bool locks : {false, true}) {
+    CAPTURE(locks);
+    Array<Word> window(asked / sizeof(Word), 3);
+    const int count = static_cast<int>(asked / sizeof(Word));
+    if (rank() == origin) {
+      const Word one = 1;
+      if (!locks) MPI_Win_post(others, 0, window.win);
+      steps.wait_for(step + 1);
+      locks ? MPI_Win_lock_all(0, window.win) : MPI_Win_start(targets, 0, window.win);
+      MPI_Put(&one, 1, MPI_INT64_T, target, 0, 1, MPI_INT64_T, window.win);
+      poke(microseconds(100000));  // answers, as far as there is room
+      locks ? MPI_Win_unlock_all(window.win) : MPI_Win_complete(window.win);
+      steps.reach(step + 2);
+      if (!locks) MPI_Win_wait(window.win);
+    } else if (rank() == target && !locks) {
+      MPI_Win_post(origins, 0, window.win);
+      MPI_Win_wait(window.win);
+    } else if (rank() == asks) {
+      std::vector<Word> in(asked / sizeof(Word), 0);
+      locks ? MPI_Win_lock(MPI_LOCK_SHARED, origin, 0, window.win)
+            : MPI_Win_start(origins, 0, window.win);
+      MPI_Get_accumulate(nullptr, 0, MPI_INT64_T, in.data(), count, MPI_INT64_T, origin, 0, count,
+                         MPI_INT64_T, MPI_NO_OP, window.win);
+      poke(microseconds(2000));  // the question goes
+      steps.reach(step + 1);
+      steps.wait_for(step + 2);
+      locks ? MPI_Win_unlock(origin, window.win) : MPI_Win_complete(window.win);
+      CHECK(in == std::vector<Word>(in.size(), 3));
+    }
+    step += 2;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == target) CHECK(own(window, 0) == 1);
+  }
+  for (MPI_Group* each : {&origins, &targets, &others, &world}) MPI_Group_free(each);
 }

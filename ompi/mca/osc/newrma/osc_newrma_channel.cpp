@@ -13,6 +13,11 @@
 namespace overlap::newrma {
 namespace {
 
+/// Does its target wait for the end of this rank's epoch by it?
+bool ends_epoch(Notice notice) noexcept {
+  return notice == Notice::complete || notice == Notice::unlock || notice == Notice::fence;
+}
+
 constexpr std::uint32_t message_flags =
     MCA_BTL_DES_FLAGS_PRIORITY | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_FLAGS_SIGNAL;
 
@@ -22,6 +27,7 @@ constexpr std::uint32_t message_flags =
 struct Channel::Item {
   Bundle bundle;                      ///< messages with their bytes
   std::size_t operations = 0;         ///< of these
+  bool of_epoch = false;              ///< some of it: see Channel::has_gone()
   RmaOperation* operation = nullptr;  ///< the rest of one
   MessageHead head;                   ///< of an answer from memory, or of a key
   std::vector<Block> memory;          ///< an answer from memory
@@ -46,6 +52,7 @@ void Channel::send_notice(const NoticeMessage& notice) {
   head.id = notice.id;
   head.value = notice.value;
   static_cast<void>(add_message(head, 0));
+  if (ends_epoch(notice.notice)) note_of_epoch();
   pushed(false);
 }
 
@@ -57,7 +64,9 @@ void Channel::send_operation(RmaOperation& operation) {
   }
   auto item = std::make_unique<Item>();
   item->operation = &operation;
-  push(std::move(item));
+  items_.push(std::move(item));
+  note_of_epoch();
+  pushed(false);
 }
 
 /// @returns  false: it is large, or its messages are cut to what nobody knows yet
@@ -160,8 +169,14 @@ std::span<std::byte> Channel::add_message(const MessageHead& head, std::uint64_t
   return out.subspan(sizeof head);
 }
 
+/// So is the newest item, or part of it.
+void Channel::note_of_epoch() {
+  if (!std::exchange(items_.at(items_.size() - 1)->of_epoch, true)) ++epoch_items_;
+}
+
 /// The last message is one.
 void Channel::count_operation() {
+  note_of_epoch();
   ++items_.at(items_.size() - 1)->operations;
   window_.note_waiting();
 }
@@ -236,6 +251,10 @@ bool Channel::send_first() {
   if (sent == Sent::whole) {
     const std::unique_ptr<Item> done = std::move(items_.front());
     items_.pop();
+    if (done->of_epoch) {
+      --epoch_items_;
+      epoch_sent_ = sent_;
+    }
     window_.note_gone(done->operations);
     if (done->operation != nullptr) window_.operation_sent(*done->operation);
   }

@@ -63,7 +63,13 @@ class Channel final : public Work {
   /// Has everything gone to the BTL?
   [[nodiscard]] bool empty() const noexcept { return items_.empty(); }
   /// Has everything left this process? A BTL may still keep what is not in the queue any more.
-  [[nodiscard]] bool has_gone() const noexcept { return items_.empty() && kept_ == 0; }
+  [[nodiscard]] bool keeps_nothing() const noexcept { return items_.empty() && kept_ == 0; }
+  /// The same of this rank's operations and of the notices that end its epochs. Nobody's epoch here
+  /// waits for answers: who has asked for them may compute, or ask again and again.
+  [[nodiscard]] bool has_gone() const noexcept {
+    // A BTL lets go of messages in their order; the numbers wrap.
+    return epoch_items_ == 0 && static_cast<std::int32_t>(sent_ - kept_ - epoch_sent_) >= 0;
+  }
   /// Offer what waits; an MPI thread makes the endpoint if there is none.
   void go_on();
   /// A progress turn: has it brought no more operations since the last one?
@@ -95,6 +101,7 @@ class Channel final : public Work {
 
   void push(std::unique_ptr<Item> item);
   void pushed(bool may_wait);
+  void note_of_epoch();
   [[nodiscard]] std::span<std::byte> add_message(const MessageHead& head, std::uint64_t bytes);
   void count_operation();
   void copy_out(std::span<const Block> blocks, std::byte* to) const;
@@ -122,6 +129,8 @@ class Channel final : public Work {
   Endpoint* endpoint_ = nullptr;
   std::uint32_t sent_ = 0;          ///< messages so far
   std::uint32_t kept_ = 0;          ///< of them, by a BTL
+  std::uint32_t epoch_sent_ = 0;    ///< of them, up to the last one of has_gone()
+  std::size_t epoch_items_ = 0;     ///< of those in `items_`
   std::vector<std::byte> refused_;  ///< the next one, while there is no room for it
   RingQueue<std::unique_ptr<Item>> items_;
   BurstPace pace_;

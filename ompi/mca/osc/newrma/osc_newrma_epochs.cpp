@@ -209,7 +209,7 @@ constinit const overlap_nonblocking_calls nonblocking_table = {
     },
     .ipost = [](ompi_group_t* group, int, ompi_win_t* win, ompi_request_t** request) -> int {
       return open_towards(win, group, &Epochs::post, [&](auto&& ask) {
-        return ask_for_request(win, request, Leaves::all, ask);
+        return ask_for_request(win, request, Leaves::none, ask);
       });
     },
     .istart = [](ompi_group_t* group, int, ompi_win_t* win, ompi_request_t** request) -> int {

@@ -10,8 +10,9 @@
 
 namespace overlap::newrma {
 
-/// Which messages of a window must have gone out of this process before a call, or its request,
-/// ends: afterwards the process may leave MPI, and others wait for what had no room.
+/// To whom this rank's operations, and the notices that end its epochs, must have gone out of this
+/// process before a call, or its request, ends: afterwards the process may leave MPI, and targets
+/// wait for what had no room.
 enum class Leaves : std::uint8_t { none, to_target, all };
 
 /// What a call waits for. Its `happened` may be read without the progress lock.

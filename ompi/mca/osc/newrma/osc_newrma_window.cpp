@@ -46,6 +46,11 @@ Channel& Window::channel(Rank rank) {
   return *made;
 }
 
+bool Window::channels_keep_nothing() const noexcept {
+  return std::ranges::all_of(channels_,
+                             [](const auto& each) { return each.second->keeps_nothing(); });
+}
+
 bool Window::all_channels_gone() const noexcept {
   return std::ranges::all_of(channels_, [](const auto& each) { return each.second->has_gone(); });
 }

@@ -150,7 +150,9 @@ class Window final : private Host {
   /// Be polled in each turn while that is needed; after whatever may change it.
   void update_polling();
   /// Has everything gone out, and has everybody who waits for that been told?
-  [[nodiscard]] bool all_sent() const noexcept { return leaving_.empty() && has_gone(Leaves::all); }
+  [[nodiscard]] bool all_sent() const noexcept {
+    return leaving_.empty() && channels_keep_nothing();
+  }
   /// Have these messages gone out? @param target  of Leaves::to_target
   [[nodiscard]] bool has_gone(Leaves which, Rank target = 0) const noexcept {
     if (which == Leaves::none || channels_.empty()) return true;
@@ -172,6 +174,7 @@ class Window final : private Host {
   /// How an operation gets to its target.
   enum class Way : std::uint8_t { direct, transfer, copies, messages };
 
+  [[nodiscard]] bool channels_keep_nothing() const noexcept;
   [[nodiscard]] bool all_channels_gone() const noexcept;
   [[nodiscard]] bool has_channel_gone(Rank target) const noexcept;
   static void end(WaitedEvent& event);
