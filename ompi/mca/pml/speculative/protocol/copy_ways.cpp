@@ -8,6 +8,8 @@
 namespace overlap::speculative {
 namespace {
 
+constexpr float interval_limit = 1 << 16;  ///< messages
+
 constexpr CopyWay other(CopyWay way) noexcept {
   return way == CopyWay::read ? CopyWay::fragments : CopyWay::read;
 }
@@ -20,18 +22,37 @@ CopyWays::Size& CopyWays::size_of(std::uint64_t bytes) noexcept {
   return sizes_[static_cast<std::size_t>(std::clamp(above, 0, static_cast<int>(sizes) - 1))];
 }
 
+float CopyWays::Size::ratio() const noexcept {
+  const auto [least, most] = std::minmax(costs[0].ns_per_kib, costs[1].ns_per_kib);
+  return costs[0].samples == 0 || costs[1].samples == 0 || least <= 0 ? 1.0F : most / least;
+}
+
+bool CopyWays::Size::is_new() const noexcept {
+  return std::min(costs[0].tries, costs[1].tries) < first_tries;
+}
+
+/// As often tried, and far apart: that is enough.
+void CopyWays::Size::end_first_tries() noexcept {
+  if (costs[0].samples != costs[1].samples || ratio() < far_slower) return;
+  costs[0].tries = costs[1].tries = first_tries;
+  before_retry_messages = interval_messages = interval_max_messages;
+}
+
 CopyWay CopyWays::choose(std::uint64_t bytes) noexcept {
   Size& size = size_of(bytes);
   const Cost& read = size.of(CopyWay::read);
   const Cost& fragments = size.of(CopyWay::fragments);
   CopyWay way = CopyWay::read;
-  if (std::min(read.tries, fragments.tries) < first_tries) {
+  if (size.is_new()) {
     way = fragments.tries < read.tries ? CopyWay::fragments : CopyWay::read;
   } else {
     way = fragments.ns_per_kib < read.ns_per_kib ? CopyWay::fragments : CopyWay::read;
     if (--size.before_retry_messages == 0) {
       way = other(way);
-      size.interval_messages = std::min(2 * size.interval_messages, interval_max_messages);
+      const auto longest =
+          std::max(interval_max_messages,
+                   static_cast<std::uint32_t>(std::min(far_slower * size.ratio(), interval_limit)));
+      size.interval_messages = std::min(2 * size.interval_messages, longest);
       size.before_retry_messages = size.interval_messages;
     }
   }
@@ -49,6 +70,7 @@ void CopyWays::took(CopyWay way, std::uint64_t bytes, std::uint64_t ns) noexcept
   if (cost.samples < first_tries) {
     cost.ns_per_kib = cost.samples == 0 ? now : std::min(cost.ns_per_kib, now);
     ++cost.samples;
+    size.end_first_tries();
   } else {
     const float weight = now < cost.ns_per_kib ? weight_down : weight_up;
     cost.ns_per_kib += weight * (std::min(now, 2 * cost.ns_per_kib) - cost.ns_per_kib);

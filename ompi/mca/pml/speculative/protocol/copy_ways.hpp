@@ -17,13 +17,16 @@ enum class CopyWay : std::uint8_t {
 /// What messages have taken by each way, for each power of two of their sizes.
 ///
 /// The first ones of a size go both ways in turns. Then all go the faster way, but for one now and
-/// then, less often each time the other way proves slower again. A kernel that pins pages slowly
+/// then, less often each time the other way proves slower again. Where processes share a core a
+/// fragment may cost a slice of the scheduler: a way that is far slower is tried once at first, and
+/// so seldom that all tries together cost a few percent. A kernel that pins pages slowly
 /// (virtual machines) makes the difference: there two copies in the cache take a third of the time.
 class CopyWays {
  public:
   static constexpr std::uint32_t first_tries = 3;  ///< of each way
   static constexpr std::uint32_t interval_min_messages = 16;
   static constexpr std::uint32_t interval_max_messages = 256;
+  static constexpr float far_slower = 32;  ///< times the other's
 
   /// The way of the next message of so many bytes.
   [[nodiscard]] CopyWay choose(std::uint64_t bytes) noexcept;
@@ -44,6 +47,10 @@ class CopyWays {
     std::uint32_t before_retry_messages = interval_min_messages;
 
     [[nodiscard]] Cost& of(CopyWay way) noexcept { return costs[static_cast<std::size_t>(way)]; }
+    /// Of the slower way, in times of the faster one's; 1 before both are known.
+    [[nodiscard]] float ratio() const noexcept;
+    [[nodiscard]] bool is_new() const noexcept;
+    void end_first_tries() noexcept;
   };
   [[nodiscard]] Size& size_of(std::uint64_t bytes) noexcept;
 

@@ -66,6 +66,25 @@ TEST_CASE("Copy ways: the slower one is tried less often each time") {
   CHECK(between == std::vector<int>{16, 32, 64, 128, 256, 256, 256, 256, 256, 256});
 }
 
+TEST_CASE("Copy ways: one that is far slower costs a few percent") {
+  const std::uint64_t times = GENERATE(40, 700);
+  const Machine machine{9000, 9000 * times};
+  CopyWays ways;
+  const auto first = send(ways, 250, machine);
+  CHECK(count(first, CopyWay::fragments) == 1);
+  send(ways, 100000, machine);
+  const int later = count(send(ways, 200000, machine), CopyWay::fragments);
+  CHECK(later > 0);
+  CHECK(static_cast<std::uint64_t>(later) * times < 200000 / 20);
+}
+
+TEST_CASE("Copy ways: a first message that was held up for long misleads for a while only") {
+  CopyWays ways;
+  ways.took(ways.choose(bytes), bytes, 100'000'000);
+  send(ways, 600, {3000, 9000});
+  CHECK(count(send(ways, 100, {3000, 9000}), CopyWay::read) >= 99);
+}
+
 TEST_CASE("Copy ways: each size has its own") {
   CopyWays ways;
   for (int i = 0; i < 10; ++i) {
