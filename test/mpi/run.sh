@@ -40,20 +40,12 @@ run() {
     name=$1 limit_s=$2 ranks=$3 btl=$4
     shift 4
     log=$build/$(echo "$name" | tr ' ,=/' '____').log
-    status=124 tries=1
-    # On a busy machine a process that Open MPI spawns now and then never gets its answer in PMIx_Init (with ob1 in 4 of 95 runs of comms),
-    # long before a component is loaded.
-    case $name in comms* | coll_spawn*) tries=3 ;; esac
-    while [ $status -eq 124 ] && [ $tries -gt 0 ]; do
-        timeout -k 5 "$limit_s" mpirun -n "$ranks" ${btl:+--mca btl "$btl"} "$@" >"$log" 2>&1 </dev/null
-        status=$?
-        tries=$((tries - 1))
-        [ $status -ne 124 ] || [ $tries -eq 0 ] || echo "mpi: $name: not within $limit_s s; once more"
-    done
-    result "$name" $status "$log"
+    within "$limit_s" "$name" "$log" mpirun -n "$ranks" ${btl:+--mca btl "$btl"} "$@"
+    result "$name" $? "$log"
 }
 
 . "$here/build.sh"
+. "$here/../support/within"
 has() { [ -x "$build/$1" ] && [ -f "$here/$1.cpp" ]; }
 
 # Programs that have rows of their own, or no place in a matrix.

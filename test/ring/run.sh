@@ -31,6 +31,7 @@ result() { # NAME STATUS LOG
 }
 
 . "$here/build.sh"
+. "$here/../support/within"
 
 # matrix: rows "what | numbers of ranks | PMLs | programs | arguments of mpirun" from the input. BTLs: ring and self, unless btl is set.
 matrix() {
@@ -43,8 +44,8 @@ matrix() {
                     name="$program $pml np $ranks${what:+, $what}"
                     log=$build/ring_$(echo "$name" | tr ' ,=/' '____').log
                     # shellcheck disable=SC2086
-                    OVERLAP_TEST_SECONDS=1 timeout -k 5 90 mpirun -n "$ranks" --mca pml "$pml" --mca btl "${btl:-ring,self}" $arguments \
-                        "$build/$program" >"$log" 2>&1 </dev/null
+                    OVERLAP_TEST_SECONDS=1 within 90 "$name" "$log" mpirun -n "$ranks" --mca pml "$pml" --mca btl "${btl:-ring,self}" $arguments \
+                        "$build/$program"
                     result "$name" $? "$log"
                 done
             done
