@@ -10,12 +10,12 @@ files=$(find ompi opal -name '*.hpp' -o -name '*.cpp' | grep -v -e '_test\.cpp$'
 # Rows: an extended regular expression | files that may hold it | what is wrong elsewhere.
 while IFS='|' read -r pattern allowed complaint; do
     scanned=$((scanned + 1))
-    for file in $files; do
-        case " $allowed " in *" $file "*) continue ;; esac
-        for line in $(grep -nE -- "$(echo "$pattern" | tr '~' '|')" "$file" | cut -d: -f1); do
-            echo "$file:$line: $complaint"
-            faults=$((faults + 1))
-        done
+    pattern=$(echo "$pattern" | tr '~' '|')
+    # shellcheck disable=SC2086
+    for place in $(grep -noHE -- "$pattern" $files | cut -d: -f1,2 | uniq); do
+        case " $allowed " in *" ${place%:*} "*) continue ;; esac
+        echo "$place: $complaint"
+        faults=$((faults + 1))
     done
 done <<'END'
 completions(\.~->)drain\(|ompi/mca/pml/speculative/pml_speculative_progress.cpp ompi/mca/pml/speculative/pml_speculative_component.cpp ompi/mca/common/overlap/waiting.hpp|only progress and calls that wait complete requests: callbacks run there

@@ -21,7 +21,7 @@ ours() {
         opal/mca/common/overlap/openmpi/*) return 1 ;;
         config/overlap_config.h) return 0 ;;
     esac
-    [ -f "$1" ] || [ -f "$(dirname "$2")/$1" ]
+    [ -f "$1" ] || [ -f "${2%/*}/$1" ]
 }
 
 lower_door=opal/mca/common/overlap/openmpi.hpp
@@ -30,56 +30,57 @@ upper_door=ompi/mca/common/overlap/openmpi.hpp
 door() { [ "$1" = $lower_door ] || [ "$1" = $upper_door ]; }
 
 files=$(find ompi opal -name '*.hpp' -o -name '*.cpp' -o -name '*.def' | grep -v '^opal/mca/common/overlap/openmpi/' | sort)
-scanned=0
-for file in $files; do
-    scanned=$((scanned + 1))
+[ -n "$files" ] || { echo "nothing to scan in $SOURCE"; exit 99; }
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+
+# One line per include: file, line number, opening character, name. A process for each of some thousands would take a minute.
+# shellcheck disable=SC2086
+grep -nHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]' $files |
+    sed -n 's/^\([^:]*\):\([0-9]*\):[[:space:]]*#[[:space:]]*include[[:space:]]*\([<"]\)\([^>"]*\)[>"].*/\1 \2 \3 \4/p' >"$work/includes"
+while read -r file line kind name; do
     case $file in
         */protocol/*_test.cpp) room=test ;;
         */protocol/*) room=protocol ;;
         *) room=glue ;;
     esac
-    folder=$(dirname "$file")
-    # One line per include: line number, opening character, name.
-    includes=$(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*\([<"]\)\([^>"]*\)[>"].*/\1 \2/;T;=;p' "$file" | paste -d' ' - -)
-    while read -r line kind name; do
-        [ -n "$line" ] || continue
-        case $file:$name in
-            opal/*:ompi/* | opal/*:ompi_config.h | opal/*:mpi.h | opal/*:mpi-ext.h)
-                complain "$file" "$line" "code below MPI may not include \"$name\"" ;;
-        esac
-        # A lock, or a slot, that lies in memory which processes share is nothing but atomics.
-        case $file:$name in
-            */protocol/ticket_lock.hpp:atomic | */protocol/ticket_takers.hpp:atomic | */protocol/request_slot.hpp:atomic) continue ;;
-        esac
-        case $room$kind in
-            protocol'<')
-                echo "$name" | grep -Eqx "$standard" || complain "$file" "$line" "protocol code may not include <$name>" ;;
-            protocol'"')
-                case $name in
-                    ompi/mca/common/overlap/protocol/*) [ -f "$name" ] ;;
-                    */*) [ "$(dirname "$name")" = "$folder" ] && [ -f "$name" ] ;;
-                    *) [ -f "$folder/$name" ] ;;
-                esac || complain "$file" "$line" "protocol code may include its own folder and ompi/mca/common/overlap/protocol only, not \"$name\"" ;;
-            *'<')
-                case $name in
-                    mpi.h | mpi-ext.h | ompi/* | opal/* | orte/* | ompi_config.h | opal_config.h)
-                        door "$file" ||
-                            complain "$file" "$line" "Open MPI comes through openmpi.hpp only, not <$name>" ;;
-                esac ;;
-            *'"')
-                door "$file" || ours "$name" "$file" ||
-                    complain "$file" "$line" "\"$name\" is not of this tree; Open MPI comes through openmpi.hpp only" ;;
-        esac
-    done <<EOF
-$includes
-EOF
-    if ! door "$file"; then
-        for line in $(grep -nE '^[[:space:]]*#[[:space:]]*(el)?if.*(OMPI|OPAL)_(MAJOR_|MINOR_|RELEASE_)?VERSION' "$file" | cut -d: -f1); do
-            complain "$file" "$line" "only openmpi.hpp asks for Open MPI's version"
-        done
-    fi
+    folder=${file%/*}
+    case $file:$name in
+        opal/*:ompi/* | opal/*:ompi_config.h | opal/*:mpi.h | opal/*:mpi-ext.h)
+            complain "$file" "$line" "code below MPI may not include \"$name\"" ;;
+    esac
+    # A lock, or a slot, that lies in memory which processes share is nothing but atomics.
+    case $file:$name in
+        */protocol/ticket_lock.hpp:atomic | */protocol/ticket_takers.hpp:atomic | */protocol/request_slot.hpp:atomic) continue ;;
+    esac
+    case $room$kind in
+        protocol'<')
+            case "|$standard|" in
+                *"|$name|"*) ;;
+                *) complain "$file" "$line" "protocol code may not include <$name>" ;;
+            esac ;;
+        protocol'"')
+            case $name in
+                ompi/mca/common/overlap/protocol/*) [ -f "$name" ] ;;
+                */*) [ "${name%/*}" = "$folder" ] && [ -f "$name" ] ;;
+                *) [ -f "$folder/$name" ] ;;
+            esac || complain "$file" "$line" "protocol code may include its own folder and ompi/mca/common/overlap/protocol only, not \"$name\"" ;;
+        *'<')
+            case $name in
+                mpi.h | mpi-ext.h | ompi/* | opal/* | orte/* | ompi_config.h | opal_config.h)
+                    door "$file" ||
+                        complain "$file" "$line" "Open MPI comes through openmpi.hpp only, not <$name>" ;;
+            esac ;;
+        *'"')
+            door "$file" || ours "$name" "$file" ||
+                complain "$file" "$line" "\"$name\" is not of this tree; Open MPI comes through openmpi.hpp only" ;;
+    esac
+done <"$work/includes"
+
+# shellcheck disable=SC2086
+for place in $(grep -noHE '^[[:space:]]*#[[:space:]]*(el)?if.*(OMPI|OPAL)_(MAJOR_|MINOR_|RELEASE_)?VERSION' $files | cut -d: -f1,2); do
+    door "${place%:*}" || complain "${place%:*}" "${place#*:}" "only openmpi.hpp asks for Open MPI's version"
 done
 
-[ $scanned -gt 0 ] || { echo "nothing to scan in $SOURCE"; exit 99; }
-echo "$scanned files scanned, $faults faults"
+echo "$(echo "$files" | wc -l) files scanned, $faults faults"
 [ $faults -eq 0 ]
