@@ -89,7 +89,7 @@ BENCHMARKS = {
     "onesided_created": Benchmark("onesided", "--memory created", "--memory created --sizes 8,4k,64k --budget-ms 30", on=("vader",),
                                   variants=("ob1", "osc_pt2pt", "osc_ucx", "newrma")),
     "icollectives": Benchmark("icollectives", "", "--sizes 8,64k --budget-ms 80", "--budget-ms 600", "--sizes 8,64k --budget-ms 300",
-                              variants=("ob1", "speculative_on", "mq", "mq_on"), any_ranks=True, ranks=4, computes=True),
+                              on=TRANSPORTS, variants=("ob1", "speculative_on", "mq", "mq_on"), any_ranks=True, ranks=4, computes=True),
     "rma_rate_allocated": Benchmark("rma_rate", "", "--sizes 8,4k,64k,1m --budget-ms 20", on=("vader",), ranks=3,
                                     variants=("osc_sm", "osc_rdma", "osc_ucx", "newrma")),
     "rma_rate_created": Benchmark("rma_rate", "--memory created", "--memory created --sizes 8,4k,64k,1m --budget-ms 20",
