@@ -63,7 +63,7 @@ void receive_eager(const Received& received) noexcept {
         if (!matched) return;
         pml->driver.note_event();
         pml->delivery.deliver(*op, 0, {received.data() + sizeof head, bytes - sizeof head});
-        end(request_of(*op), false);
+        end_eager(request_of(*op));
       });
       if (matched) return;
     }

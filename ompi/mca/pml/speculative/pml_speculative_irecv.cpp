@@ -26,7 +26,7 @@ node::Envelope wait_of(const ReceiveOp& op, const Communicator& comm) noexcept {
 ReceiveRequest& start_new(void* buffer, std::size_t count, ompi_datatype_t* type, int source,
                           int tag, ompi_communicator_t* comm, bool waits) {
   ReceiveRequest* made = make_receive(buffer, count, type, source, tag, comm, false);
-  made->copy.caller_waits = waits;
+  made->caller_waits = waits;
   start_receive(*made);
   return *made;
 }
@@ -39,7 +39,7 @@ ReceiveRequest* make_receive(void* buffer, std::size_t count, ompi_datatype_t* t
   MCA_PML_BASE_RECV_REQUEST_INIT(&request.base, buffer, count, type, source, tag, comm, persistent);
   request.converter_ready = false;
   request.contiguous = is_contiguous(*type, count);
-  request.copy.caller_waits = false;
+  request.caller_waits = false;
   request.op.source = source;
   request.op.tag = tag;
   request.op.capacity_bytes = type->super.size * count;
@@ -77,7 +77,7 @@ void start_receive(ReceiveRequest& request) {
 void finish_arrived(ReceiveRequest& request, Arrived& message) {
   pml->delivery.deliver(request.op, 0, {message.payload(), message.payload_bytes});
   Arrived::destroy(&message);
-  end(request, false);
+  end_eager(request);
 }
 
 int finish_blocking(ReceiveRequest& request, ompi_status_public_t* status) {

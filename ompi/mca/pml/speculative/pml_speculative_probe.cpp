@@ -50,7 +50,7 @@ ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t
       make_receive(buffer, count, type, taken->peer->rank, taken->tag, (*message)->comm, false);
   activate(*request);
   request->op.peer = taken->peer;
-  request->copy.caller_waits = waits;
+  request->caller_waits = waits;
   request->op.found_by_look = false;
   request->demand.add(pml->interrupts);  // its copy may be left
   Arrived* eager = pml->protocol.receive_taken(*taken, request->op);

@@ -104,6 +104,34 @@ void complete_queued(Request& request, bool complete_towards_mpi) noexcept {
   if (last) release(request);
 }
 
+void finish(ReceiveRequest& request, bool cancelled) {
+  request.demand.drop(pml->interrupts);
+  request.base.req_base.req_pml_complete = true;
+  ompi_status_public_t& status = request.ompi().req_status;
+  status.MPI_ERROR = OMPI_SUCCESS;
+  status._cancelled = cancelled ? 1 : 0;
+  if (!cancelled) {
+    const ReceiveOp& op = request.op;
+    status.MPI_SOURCE = op.matched_source;
+    status.MPI_TAG = op.matched_tag;
+    status._ucount = op.take_bytes();
+    request.base.req_bytes_packed = op.length_bytes;
+    if (op.truncated()) [[unlikely]]
+      status.MPI_ERROR = MPI_ERR_TRUNCATE;
+  }
+  complete_or_queue(request);
+}
+
+/// As MCA_PML_BASE_RECV_REQUEST_FINI, but a convertor that was never prepared is left untouched:
+/// two cache lines per small message.
+void drop_references(ReceiveRequest& request) noexcept {
+  mca_pml_base_request_t& base = request.base.req_base;
+  OMPI_REQUEST_FINI(&base.req_ompi);
+  OBJ_RELEASE(base.req_comm);
+  OMPI_DATATYPE_RELEASE(base.req_datatype);
+  if (request.converter_ready) opal_convertor_cleanup(&base.req_convertor);
+}
+
 }  // namespace
 
 SendRequest& take_send_request() {
@@ -138,7 +166,7 @@ void release(SendRequest& request) noexcept {
 }
 
 void release(ReceiveRequest& request) noexcept {
-  MCA_PML_BASE_RECV_REQUEST_FINI(&request.base);
+  drop_references(request);
   if (!ompi_mpi_thread_multiple && spare_receive == nullptr) {
     spare_receive = &request;
     return;
@@ -166,24 +194,16 @@ void end(SendRequest& request) {
 }
 
 void end(ReceiveRequest& request, bool cancelled) {
-  request.demand.drop(pml->interrupts);
   request.exposed.drop();
   request.transfer.release();
-  request.base.req_base.req_pml_complete = true;
-  ompi_status_public_t& status = request.ompi().req_status;
-  status.MPI_ERROR = OMPI_SUCCESS;
-  status._cancelled = cancelled ? 1 : 0;
-  if (!cancelled) {
-    const ReceiveOp& op = request.op;
-    request.copy.end(op.take_bytes());
-    status.MPI_SOURCE = op.matched_source;
-    status.MPI_TAG = op.matched_tag;
-    status._ucount = op.take_bytes();
-    request.base.req_bytes_packed = op.length_bytes;
-    if (op.truncated()) [[unlikely]]
-      status.MPI_ERROR = MPI_ERR_TRUNCATE;
-  }
-  complete_or_queue(request);
+  if (!cancelled) request.copy.end(request.op.take_bytes());
+  finish(request, cancelled);
+}
+
+void end_eager(ReceiveRequest& request) {
+  if (request.op.speculate) [[unlikely]]  // perhaps its RTR was out
+    request.exposed.drop();
+  finish(request, false);
 }
 
 void let_go_send(void* owner) {

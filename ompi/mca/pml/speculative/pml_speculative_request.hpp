@@ -119,7 +119,6 @@ class Fragments final : public Work {
 /// How the data of an RTS comes, above all where its sender sits in MPI until it is here.
 struct BlockingCopy {
   CopyWay way = CopyWay::read;
-  bool caller_waits = false;     ///< MPI_Recv, MPI_Mrecv: so does the receiver
   bool awaited = false;          ///< counted in AwaitedCopies
   std::uint64_t started_ns = 0;  ///< 0: nobody measures it
 
@@ -127,11 +126,14 @@ struct BlockingCopy {
   void end(std::uint64_t bytes) noexcept;
 };
 
-/// A protocol's operation that knows its request.
-template <class Op, class Request>
-struct OwnedOp : Op {
+/// In front of what it belongs to.
+template <class Request>
+struct Owner {
   Request* request = nullptr;
 };
+/// A protocol's operation that knows its request.
+template <class Op, class Request>
+struct OwnedOp : Owner<Request>, Op {};
 
 // The first member makes each one a request of Open MPI's free lists, debuggers and MPI_Bsend.
 
@@ -150,13 +152,16 @@ struct SendRequest {
   [[nodiscard]] ompi_request_t& ompi() noexcept { return base.req_base.req_ompi; }
 };
 
+// First what every message needs: a window of small ones stays in the first-level cache if each
+// request takes few lines of it.
 struct ReceiveRequest {
   mca_pml_base_recv_request_t base;
-  OwnedOp<ReceiveOp, ReceiveRequest> op;
   RequestLife life;
   Demand demand;
   bool contiguous;
   bool converter_ready;
+  bool caller_waits;  ///< in MPI until it is complete: MPI_Recv, MPI_Mrecv
+  OwnedOp<ReceiveOp, ReceiveRequest> op;
   BlockingCopy copy;
   Registration exposed;  ///< for the sender's write
   ReceiveTransfer transfer;
@@ -212,6 +217,8 @@ void give_up(Request& request) noexcept {
 /// now, in the completion queue, or when the last hold is released. @thread  progress lock held
 void end(SendRequest& request);
 void end(ReceiveRequest& request, bool cancelled);
+/// The same of a receive that an eager message has matched: no data has moved but its own.
+void end_eager(ReceiveRequest& request);
 /// A message of the request needs this process no more. @thread  progress lock held
 void let_go_send(void* request);
 void let_go_receive(void* request);

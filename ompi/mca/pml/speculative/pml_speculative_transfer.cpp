@@ -38,7 +38,7 @@ void on_fragment(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t*,
 /// How data comes through shared memory whose sender sits in MPI, and its memory can be read.
 CopyWay choose_way(ReceiveRequest& request) noexcept {
   BlockingCopy& copy = request.copy;
-  if (!copy.caller_waits && !pml->awaited_copies.in_send()) return CopyWay::read;
+  if (!request.caller_waits && !pml->awaited_copies.in_send()) return CopyWay::read;
   switch (blocking_copies()) {
     case BlockingCopies::read: return CopyWay::read;
     case BlockingCopies::fragments: return CopyWay::fragments;
@@ -106,7 +106,7 @@ void ReceiveTransfer::start_read() {
   if (endpoint == nullptr) abort_bad_message("no way to answer it", {});
   BlockingCopy& copy = request_.copy;
   const bool sender_waits = op.sender_waits && endpoint->copies_itself();
-  copy.awaited = sender_waits && !copy.caller_waits;
+  copy.awaited = sender_waits && !request_.caller_waits;
   if (copy.awaited) pml->awaited_copies.begin();
   const bool can_read = op.source_memory.accessible && request_.contiguous;
   copy.way = can_read && sender_waits ? choose_way(request_) : CopyWay::read;

@@ -56,18 +56,25 @@ class Outbox {
   /// @param sequence  a place that was taken
   [[nodiscard]] static SequencedHeader forward_head(Kind kind, const Peer& peer, std::int32_t tag,
                                                     std::uint32_t sequence) noexcept {
+    SequencedHeader head;
+    write_forward_head(head, kind, peer, tag, sequence);
+    return head;
+  }
+  /// The same where it is to lie: by two stores, since a BTL's load of all of it waits for each.
+  static void write_forward_head(SequencedHeader& out, Kind kind, const Peer& peer,
+                                 std::int32_t tag, std::uint32_t sequence) noexcept {
     const Communicator& comm = *peer.comm;
     const auto place = static_cast<std::uint16_t>(sequence);
-    if constexpr (std::endian::native != std::endian::little)
-      return {kind_version(kind), 0, comm.context, comm.my_rank, tag, place, comm.incarnation};
-    // As two words, which are stored at once: a BTL copies the header at once, too, and that would
-    // wait until the pieces have reached the cache, a fifth of the time of a small message.
+    if constexpr (std::endian::native != std::endian::little) {
+      out = {kind_version(kind), 0, comm.context, comm.my_rank, tag, place, comm.incarnation};
+      return;
+    }
     const std::array<std::uint64_t, 2> words{
         kind_version(kind) | std::uint64_t{comm.context} << 16U |
             std::uint64_t{static_cast<std::uint32_t>(comm.my_rank)} << 32U,
         static_cast<std::uint32_t>(tag) | std::uint64_t{place} << 32U |
             std::uint64_t{comm.incarnation} << 48U};
-    return std::bit_cast<SequencedHeader>(words);
+    std::memcpy(&out, &words, sizeof out);
   }
   /// Takes the next place in the reverse stream.
   [[nodiscard]] static SequencedHeader reverse_head(Kind kind, Peer& peer,

@@ -8,7 +8,6 @@
 #include <memory>
 #include <span>
 #include <vector>
-#include <type_traits>
 
 #include "communicator.hpp"
 #include "config.hpp"
@@ -71,12 +70,18 @@ class Protocol {
 
   /// Header of an eager message, which takes the next place in the forward stream.
   [[nodiscard]] Prefixed<SequencedHeader> eager_header(Peer& peer, std::int32_t tag) {
-    return prefixed(peer, [&] { return sending_.eager_header(peer, tag); });
+    Prefixed<SequencedHeader> made;
+    sending_.write_eager_header(made.header, peer, tag);
+    add_prefix(made, peer);
+    return made;
   }
   /// The same for an eager send that waits for its SYNC-ACK, which completes it.
   /// @param op  peer and tag set
   [[nodiscard]] Prefixed<EagerSyncHeader> eager_sync_header(SendOp& op) {
-    return prefixed(*op.peer, [&] { return sending_.eager_sync_header(op); });
+    Prefixed<EagerSyncHeader> made;
+    sending_.write_eager_sync_header(made.header, op);
+    add_prefix(made, *op.peer);
+    return made;
   }
   /// Start a rendezvous send (P1.2, P1.3). Afterwards it may be deferred: an RTR is expected at any
   /// moment (P1.14). The caller polls and calls expire until it no longer is, which takes no longer
@@ -199,15 +204,12 @@ class Protocol {
   }
 
  private:
-  /// A header with what the peer must be told before it. @param make  makes it in its place: a copy
-  /// of what has just been written in pieces costs as much as the rest
-  template <class Make>
-  [[nodiscard]] Prefixed<std::invoke_result_t<Make>> prefixed(Peer& peer, Make&& make) {
-    Prefixed<std::invoke_result_t<Make>> made{.prefix = {}, .header = make(), .with_prefix = false};
+  /// What the peer must be told before the message goes in front of its header.
+  template <class Header>
+  void add_prefix(Prefixed<Header>& made, Peer& peer) {
     made.with_prefix = streams_.must_announce(peer);
     if (made.with_prefix) [[unlikely]]
       made.prefix = streams_.announce(peer);
-    return made;
   }
 
   [[nodiscard]] const char* on_sequenced(std::span<const std::byte> whole, const void* rail);

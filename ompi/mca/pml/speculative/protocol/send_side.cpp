@@ -6,10 +6,11 @@
 
 namespace overlap::speculative {
 
-EagerSyncHeader SendSide::eager_sync_header(SendOp& op) {
+void SendSide::write_eager_sync_header(EagerSyncHeader& out, SendOp& op) {
   op.handle = sends_.add(op);
   op.awaiting_sync = true;
-  return {eager_head(Kind::eager_sync, *op.peer, op.tag), op.handle};
+  write_eager_head(out.head, Kind::eager_sync, *op.peer, op.tag);
+  out.send = op.handle;
 }
 
 void SendSide::start(SendOp& op, std::uint64_t now_ns) {

@@ -33,10 +33,10 @@ class SendSide {
         deferred_(config.patience, counters) {}
 
   /// As Protocol's, without prefix.
-  [[nodiscard]] SequencedHeader eager_header(Peer& peer, std::int32_t tag) {
-    return eager_head(Kind::eager, peer, tag);
+  void write_eager_header(SequencedHeader& out, Peer& peer, std::int32_t tag) {
+    write_eager_head(out, Kind::eager, peer, tag);
   }
-  [[nodiscard]] EagerSyncHeader eager_sync_header(SendOp& op);
+  void write_eager_sync_header(EagerSyncHeader& out, SendOp& op);
   void start(SendOp& op, std::uint64_t now_ns);
   void expire(std::uint64_t now_ns);
   [[nodiscard]] bool has_deferred() const noexcept { return !deferred_.empty(); }
@@ -54,13 +54,13 @@ class SendSide {
   [[nodiscard]] std::size_t open_handles() const noexcept { return sends_.size(); }
 
  private:
-  [[nodiscard]] SequencedHeader eager_head(Kind kind, Peer& peer, std::int32_t tag) {
+  void write_eager_head(SequencedHeader& out, Kind kind, Peer& peer, std::int32_t tag) {
     if (peer.defers) [[unlikely]]
       decide_deferred(peer);
     const std::uint32_t sequence = Outbox::take_sequence(peer, tag);
     if (peer.watch_eager) [[unlikely]]
       hazard_.eager_sent(peer, tag);
-    return Outbox::forward_head(kind, peer, tag, sequence);
+    Outbox::write_forward_head(out, kind, peer, tag, sequence);
   }
   void decide_deferred(const Peer& peer);
   void decide(SendOp& op);
