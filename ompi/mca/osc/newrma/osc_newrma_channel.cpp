@@ -251,10 +251,7 @@ bool Channel::send_first() {
   if (sent == Sent::whole) {
     const std::unique_ptr<Item> done = std::move(items_.front());
     items_.pop();
-    if (done->of_epoch) {
-      --epoch_items_;
-      epoch_sent_ = sent_;
-    }
+    if (done->of_epoch) --epoch_items_;
     window_.note_gone(done->operations);
     if (done->operation != nullptr) window_.operation_sent(*done->operation);
   }
@@ -342,6 +339,12 @@ void Channel::kept_message_sent(void* channel) noexcept {
   self.endpoint_->note_sent();
 }
 
+/// The same of a message of has_gone().
+void Channel::epoch_message_sent(void* channel) noexcept {
+  --static_cast<Channel*>(channel)->epoch_kept_;
+  kept_message_sent(channel);
+}
+
 /// A small message that needs no descriptor. The BTL takes it at once or refuses.
 bool Channel::try_inject(std::span<const std::byte> message) {
   return endpoint_->eager_rails().front().try_inject(message_tag, message, nullptr, 0,
@@ -396,8 +399,12 @@ bool Channel::try_message(MessageHead head, std::uint64_t behind_bytes, Write&& 
   descriptor->des_segment_count = 1;
   endpoint_->note_kept();  // before the call: the callback may run inside
   ++kept_;
-  if (!endpoint_->try_send(rail, descriptor, message_tag, make_hold<kept_message_sent>(this))) {
-    kept_message_sent(this);
+  const bool of_epoch = items_.front()->of_epoch;
+  if (of_epoch) ++epoch_kept_;
+  const MessageHold hold =
+      of_epoch ? make_hold<epoch_message_sent>(this) : make_hold<kept_message_sent>(this);
+  if (!endpoint_->try_send(rail, descriptor, message_tag, hold)) {
+    hold.release();
     return false;
   }
   ++sent_;

@@ -66,10 +66,7 @@ class Channel final : public Work {
   [[nodiscard]] bool keeps_nothing() const noexcept { return items_.empty() && kept_ == 0; }
   /// The same of this rank's operations and of the notices that end its epochs. Nobody's epoch here
   /// waits for answers: who has asked for them may compute, or ask again and again.
-  [[nodiscard]] bool has_gone() const noexcept {
-    // A BTL lets go of messages in their order; the numbers wrap.
-    return epoch_items_ == 0 && static_cast<std::int32_t>(sent_ - kept_ - epoch_sent_) >= 0;
-  }
+  [[nodiscard]] bool has_gone() const noexcept { return epoch_items_ == 0 && epoch_kept_ == 0; }
   /// Offer what waits; an MPI thread makes the endpoint if there is none.
   void go_on();
   /// A progress turn: has it brought no more operations since the last one?
@@ -120,6 +117,7 @@ class Channel final : public Work {
   [[nodiscard]] bool try_message(MessageHead head, std::uint64_t behind_bytes, Write&& write);
   [[nodiscard]] bool try_inject(std::span<const std::byte> message);
   static void kept_message_sent(void* channel) noexcept;
+  static void epoch_message_sent(void* channel) noexcept;
   template <class Fill>
   [[nodiscard]] bool try_inject_large(std::uint64_t bytes, Fill&& fill);
   [[nodiscard]] std::uint64_t room_bytes() const noexcept;
@@ -129,7 +127,7 @@ class Channel final : public Work {
   Endpoint* endpoint_ = nullptr;
   std::uint32_t sent_ = 0;          ///< messages so far
   std::uint32_t kept_ = 0;          ///< of them, by a BTL
-  std::uint32_t epoch_sent_ = 0;    ///< of them, up to the last one of has_gone()
+  std::uint32_t epoch_kept_ = 0;    ///< of these, the ones of has_gone()
   std::size_t epoch_items_ = 0;     ///< of those in `items_`
   std::vector<std::byte> refused_;  ///< the next one, while there is no room for it
   RingQueue<std::unique_ptr<Item>> items_;
