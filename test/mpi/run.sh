@@ -52,7 +52,7 @@ has() { [ -x "$build/$1" ] && [ -f "$here/$1.cpp" ]; }
 general=
 for program in $programs; do
     case $program in
-        abort | blocking_copies | cancel_local | chained | coll_* | comms | forever | idle_calls | onesided | polled | progress | speculation | ring_* | rma_*) ;;
+        abort | blocking_copies | cancel_local | fragment_room | chained | coll_* | comms | forever | idle_calls | onesided | polled | progress | speculation | ring_* | rma_*) ;;
         *) general="$general $program" ;;
     esac
 done
@@ -184,6 +184,10 @@ copies by fragments  | 2     | -                       | blocking_copies $settin
 copies by fragments  | 3 4   | vader,self              | random matching blocking_copies                                | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments
 copies by fragments, progress | 2 | vader,self         | blocking_copies progress random                  | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments --mca common_overlap_progress on
 copies by fragments, little room | 2 3 | vader,self     | random back_pressure                             | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments --mca btl_vader_free_list_max 16
+room for fragments   | 3 4   | - tcp,self              | fragment_room                                    | 1 | --mca pml_speculative_shared_memory auto
+room for fragments, RTRs | 3 | vader,self              | fragment_room                                    | 1 |
+room for fragments, no single copy | 3 4 | vader,self  | fragment_room                                    | 1 | --mca pml_speculative_shared_memory auto --mca btl_vader_single_copy_mechanism none
+room for fragments, progress | 3 | vader,self          | fragment_room                                    | 1 | --mca pml_speculative_shared_memory auto --mca common_overlap_progress on
 no adaptation        | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_adaptation 0
 eager_limit 64       | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_eager_limit 64
 END

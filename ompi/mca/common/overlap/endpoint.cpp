@@ -199,16 +199,22 @@ void Endpoint::wait_as_transfer(Work& work) noexcept {
   all_.list(*this);
 }
 
+void Endpoint::wait_as_fragments(Work& work) noexcept {
+  pushes_.push(work);
+  all_.list(*this);
+}
+
 std::size_t Endpoint::retry() {
   std::size_t taken = messages_.retry(round_messages);
   taken += transfers_.retry(puts_are_messages_ ? round_messages : round_copies);
+  taken += pushes_.retry(round_messages);
   if (announces_again()) announce({.kind = node::WaitKind::answer});
   return taken;
 }
 
 std::size_t Endpoint::retry_in_thread() {
   if (copies_itself_ || thread_may_retry()) return retry();
-  return puts_are_messages_ ? transfers_.retry(round_messages) : 0;
+  return puts_are_messages_ ? transfers_.retry(round_messages) + pushes_.retry(round_messages) : 0;
 }
 
 void Endpoint::drop_user() noexcept {

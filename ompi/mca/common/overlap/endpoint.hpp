@@ -160,9 +160,11 @@ class Endpoint {
   /// MPI thread may compute next, and pieces cost bandwidth: it posts a put whole.
   [[nodiscard]] bool paces_puts() const noexcept;
   [[nodiscard]] bool has_waiting_transfer() const noexcept { return !transfers_.empty(); }
-  /// Let work wait behind the messages, or beside them for transfers of data.
+  /// Let work wait behind the messages; or beside them, for transfers of data, or for fragments:
+  /// these need room of the BTL, and a copy, which needs none, must not wait for it.
   void wait_as_message(Work& work) noexcept;
   void wait_as_transfer(Work& work) noexcept;
+  void wait_as_fragments(Work& work) noexcept;
 
   /// Look for the area of this process now: the interrupt thread, which may be the first to say
   /// something, cannot. @thread  MPI thread
@@ -191,7 +193,7 @@ class Endpoint {
     return retired_ && users_ == 0 && !has_work() && kept_messages_ == 0 && fragments_ == 0;
   }
   [[nodiscard]] bool has_work() const noexcept {
-    return !messages_.empty() || !transfers_.empty() || announces_again();
+    return !messages_.empty() || !transfers_.empty() || !pushes_.empty() || announces_again();
   }
   /// May a thread of this process sleep until it is woken for a message?
   [[nodiscard]] bool wakes_neighbour() const noexcept;
@@ -231,6 +233,7 @@ class Endpoint {
   std::vector<Rail> eager_;
   WorkFifo messages_;
   WorkFifo transfers_;
+  WorkFifo pushes_;  ///< wait_as_fragments()
   std::size_t eager_preferred_ = SIZE_MAX;
   std::size_t eager_most_ = SIZE_MAX;
   std::size_t in_place_bytes_ = SIZE_MAX;

@@ -122,6 +122,32 @@ TEST_CASE("Endpoint: what shared memory has no room for waits here, not in its B
   CHECK_FALSE(endpoint.crowded());
 }
 
+TEST_CASE("Endpoint: copies and fragments do not wait for each other") {
+  struct Piece final : Work {
+    bool room = false;
+    int tries = 0;
+    bool try_again() override { return ++tries, room; }
+  };
+  MessageBtl btl(true);
+  FakeProcess process({&btl});
+  Endpoints endpoints;
+  Endpoint endpoint(endpoints, process.proc, process.bml);
+  Piece fragments, copy;
+  Piece& blocked = GENERATE(true, false) ? fragments : copy;
+  Piece& free = &blocked == &copy ? fragments : copy;
+  free.room = true;
+  endpoint.wait_as_fragments(fragments);
+  endpoint.wait_as_transfer(copy);
+  CHECK(endpoints.retry() == 1);
+  CHECK_FALSE(free.waiting());
+  CHECK(blocked.waiting());
+  CHECK(endpoints.has_work());
+  blocked.room = true;
+  CHECK(endpoints.retry() == 1);
+  CHECK(blocked.tries == 2);
+  CHECK_FALSE(endpoints.has_work());
+}
+
 TEST_CASE("Endpoint: a hold ends when a BTL that keeps the message has sent it") {
   static int left;
   left = 0;

@@ -142,10 +142,6 @@ class AwaitedCopies {
   [[nodiscard]] bool in_send() const noexcept { return sends_.load(std::memory_order_relaxed) > 0; }
   void begin() noexcept { copies_.fetch_add(1, std::memory_order_relaxed); }
   void end() noexcept { copies_.fetch_sub(1, std::memory_order_relaxed); }
-  /// A message whose caller waits is pushed. @thread  progress lock held, for these three
-  void begin_push() noexcept { ++pushes_; }
-  void end_push() noexcept { --pushes_; }
-  [[nodiscard]] bool is_pushing() const noexcept { return pushes_ > 0; }
   /// Must a call of MPI_Send that has left stay, because nobody else is there?
   [[nodiscard]] bool keep_call() const noexcept {
     return copies_.load(std::memory_order_relaxed) > 0 && !in_send();
@@ -155,7 +151,6 @@ class AwaitedCopies {
   // They order nothing: who wants the data waits for its request.
   std::atomic<unsigned> sends_{0};
   std::atomic<unsigned> copies_{0};
-  unsigned pushes_ = 0;
 };
 
 /// Everything this component keeps per process: its parts, each the owner of one thing.

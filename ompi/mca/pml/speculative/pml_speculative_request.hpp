@@ -87,8 +87,8 @@ class FragmentRoom {
 /// The payload of a send as fragments, where neither side can access the other's memory.
 ///
 /// The receiver of a message whose caller waits may be in MPI for it alone, and must not wait for
-/// processes that compute with fragments of this one in front of them. So such a message has room
-/// of its own from before its RTS, and while it is pushed no other takes what it gives back.
+/// processes that compute with fragments of this one in front of them. So such a message has a
+/// fragment of its own from before its RTS until it has been pushed: it never waits for room.
 class Fragments final : public Work {
  public:
   explicit Fragments(SendRequest& request) noexcept : request_(request) {}

@@ -31,6 +31,9 @@ void on_fragment(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t*,
       abort_peer_failure(btl->btl_component->btl_version.mca_component_name,
                          hostname(request.base.req_base.req_proc), "a fragment could not be sent");
     }
+    // Where the caller waits the fragment is the message's own: it is given back here, so that the
+    // next piece has it before anybody else asks.
+    if (request.op.caller_waits) btl->btl_free(btl, descriptor);
     request.fragments.fragment_ended();
   });
 }
@@ -189,7 +192,6 @@ bool FragmentRoom::give_back(mca_btl_base_descriptor_t*& kept) noexcept {
 void Fragments::start() {
   sent_bytes_ = 0;
   in_flight_ = 0;
-  if (request_.op.caller_waits) pml->awaited_copies.begin_push();
   push_or_wait();
 }
 
@@ -205,7 +207,7 @@ void Fragments::fragment_ended() {
 
 void Fragments::push_or_wait() {
   // With fragments in flight the next completion continues; without any, a retry has to.
-  if (push() == Pushed::no_room) endpoint_of(*request_.op.peer)->wait_as_transfer(*this);
+  if (push() == Pushed::no_room) endpoint_of(*request_.op.peer)->wait_as_fragments(*this);
 }
 
 /// Keep as many fragments in flight as the tunables allow. After `ended` the request may be gone.
@@ -220,7 +222,6 @@ Fragments::Pushed Fragments::push() {
   pushing_ = false;
   if (in_flight_ > 0) return Pushed::in_flight;
   if (sent_bytes_ < request_.op.take_bytes) return Pushed::no_room;
-  if (request_.op.caller_waits) pml->awaited_copies.end_push();
   pml->protocol.push_done(request_.op);
   pml->actions.run();
   return Pushed::ended;
@@ -231,18 +232,17 @@ mca_btl_base_descriptor_t* Fragments::take_fragment(const Rail& rail, std::size_
   opal_convertor_t* convertor = &request_.base.req_base.req_convertor;
   std::size_t position = sent_bytes_;
   opal_convertor_set_position(convertor, &position);
+  const std::uint32_t owner = request_.op.caller_waits ? 0U : MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
   mca_btl_base_descriptor_t* descriptor = nullptr;
-  mca_bml_base_prepare_src(
-      rail.bml_btl, convertor, MCA_BTL_NO_ORDER, sizeof(FragHeader), &bytes,
-      MCA_BTL_DES_FLAGS_BTL_OWNERSHIP | MCA_BTL_DES_SEND_ALWAYS_CALLBACK | MCA_BTL_DES_FLAGS_SIGNAL,
-      &descriptor);
+  mca_bml_base_prepare_src(rail.bml_btl, convertor, MCA_BTL_NO_ORDER, sizeof(FragHeader), &bytes,
+                           owner | MCA_BTL_DES_SEND_ALWAYS_CALLBACK | MCA_BTL_DES_FLAGS_SIGNAL,
+                           &descriptor);
   return descriptor;
 }
 
 /// Send one more fragment. @returns  false when the BTL has no room
 bool Fragments::try_send_one() {
   const SendOp& op = request_.op;
-  if (pml->awaited_copies.is_pushing() && !op.caller_waits) return false;
   Endpoint* const endpoint = endpoint_of(*op.peer);
   Rail& rail = endpoint->next_send();
   std::size_t bytes = std::min<std::uint64_t>(op.take_bytes - sent_bytes_, tunables.fragment_size);

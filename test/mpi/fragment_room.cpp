@@ -1,0 +1,191 @@
+// Messages in fragments where the BTL's room for them runs out: what must go on all the same.
+//
+// Programs like these stood still for ever, or for as long as another process computed.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "scene.hpp"
+
+using namespace overlap::test;
+
+namespace {
+
+/// A column of a matrix: goes in fragments through every BTL.
+class Column {
+ public:
+  explicit Column(int rows) {
+    MPI_Type_vector(rows, 1, 2, MPI_DOUBLE, &type_);
+    MPI_Type_commit(&type_);
+  }
+  ~Column() { MPI_Type_free(&type_); }
+  Column(const Column&) = delete;
+  Column& operator=(const Column&) = delete;
+  operator MPI_Datatype() const { return type_; }  // NOLINT: as an argument of MPI's calls
+
+ private:
+  MPI_Datatype type_{};
+};
+
+constexpr int rows = 40000;  // 320 KB, ten fragments of vader, which has 72 of them
+
+/// Rank 0 has sent so many columns to rank 2, which has asked for them and is outside MPI now.
+class Held {
+ public:
+  Held(int count, Steps& steps, int& step)
+      : requests_(static_cast<std::size_t>(count), MPI_REQUEST_NULL) {
+    if (rank() == 0) {
+      for (MPI_Request& each : requests_)
+        MPI_Isend(data_.data(), 1, column_, 2, 3, MPI_COMM_WORLD, &each);
+      steps.reach(step + 1);
+      steps.wait_for(step + 2);
+    } else if (rank() == 2) {
+      in_.assign(requests_.size(), std::vector<double>(rows));
+      for (std::size_t i = 0; i < in_.size(); ++i)
+        MPI_Irecv(in_[i].data(), rows, MPI_DOUBLE, 0, 3, MPI_COMM_WORLD, &requests_[i]);
+      steps.wait_for(step + 1);
+      poke(microseconds(50000));
+      steps.reach(step + 2);
+    } else if (rank() == 1) {
+      steps.wait_for(step + 2);
+    }
+    step += 2;
+  }
+  void finish() {
+    MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
+    for (const std::vector<double>& each : in_) CHECK(each == std::vector<double>(rows, 7));
+  }
+
+ private:
+  Column column_{rows};
+  const std::vector<double> data_ = std::vector<double>(2 * rows, 7);
+  std::vector<MPI_Request> requests_;
+  std::vector<std::vector<double>> in_;
+};
+
+}  // namespace
+
+TEST_CASE("Everybody sends to everybody, with calls that wait and calls that do not") {
+  if (size() < 3) return;
+  const Column column(rows / 2);
+  constexpr std::size_t messages = 21;  // to each; the last one by MPI_Send
+  const auto peers = static_cast<std::size_t>(size());
+  for (int round = 0; round < 40; ++round) {
+    std::vector<std::vector<double>> out, in(peers * messages, std::vector<double>(rows / 2));
+    std::vector<MPI_Request> requests;
+    for (std::size_t i = 0; i < peers * messages; ++i)
+      out.emplace_back(rows, rank() * 10000.0 + round * 100 + static_cast<double>(i % messages));
+    const auto at = [&](int peer, std::size_t i) {
+      return static_cast<std::size_t>(peer) * messages + i;
+    };
+    const auto next = [&](int distance) { return (rank() + distance) % size(); };
+    for (int d = 1; d < size(); ++d)
+      for (std::size_t i = 0; i < messages; ++i)
+        MPI_Irecv(in[at(next(d), i)].data(), rows / 2, MPI_DOUBLE, next(d), static_cast<int>(i),
+                  MPI_COMM_WORLD, &requests.emplace_back());
+    for (std::size_t i = 0; i + 1 < messages; ++i)
+      for (int d = 1; d < size(); ++d)
+        MPI_Isend(out[at(next(d), i)].data(), 1, column, next(d), static_cast<int>(i),
+                  MPI_COMM_WORLD, &requests.emplace_back());
+    for (int d = 1; d < size(); ++d)
+      MPI_Send(out[at(next(d), messages - 1)].data(), 1, column, next(d), messages - 1,
+               MPI_COMM_WORLD);
+    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    for (int d = 1; d < size(); ++d)
+      for (std::size_t i = 0; i < messages; ++i)
+        CHECK(in[at(next(d), i)] == std::vector<double>(rows / 2, next(d) * 10000.0 + round * 100 +
+                                                                      static_cast<double>(i)));
+  }
+}
+
+TEST_CASE("A call that waits ends beside a message to the same rank that has no room") {
+  // With RTRs the columns have taken all room before the call.
+  if (size() < 3 || is("shared_memory", "always")) return;
+  Steps steps;
+  int step = 0;
+  for (const int count : {18, 26, 40}) {
+    CAPTURE(count);
+    MPI_Barrier(MPI_COMM_WORLD);
+    Held held(count, steps, step);
+    const Column column(rows);
+    std::vector<double> first(2 * rows, 1), second(2 * rows, 2);
+    MPI_Request request;
+    if (rank() == 0) {
+      MPI_Isend(first.data(), 1, column, 1, 5, MPI_COMM_WORLD, &request);
+      MPI_Send(second.data(), 1, column, 1, 4, MPI_COMM_WORLD);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else if (rank() == 1) {
+      std::vector<double> one(rows), two(rows);
+      compute(microseconds(20000));
+      MPI_Irecv(one.data(), rows, MPI_DOUBLE, 0, 5, MPI_COMM_WORLD, &request);
+      MPI_Recv(two.data(), rows, MPI_DOUBLE, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      steps.reach(step + 1);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      CHECK(one == std::vector<double>(rows, 1));
+      CHECK(two == std::vector<double>(rows, 2));
+    } else if (rank() == 2) {
+      steps.wait_for(step + 1);
+    }
+    ++step;
+    held.finish();
+  }
+}
+
+TEST_CASE("A message for a process in MPI_Recv does not wait for another one that computes") {
+  if (size() < 3) return;
+  Steps steps;
+  constexpr int long_rows = 4000000;
+  const Column column(rows), long_column(long_rows);
+  MPI_Request request;
+  if (rank() == 0) {
+    const std::vector<double> small(2 * rows, 1), large(2 * std::size_t{long_rows}, 2);
+    MPI_Isend(small.data(), 1, column, 2, 3, MPI_COMM_WORLD, &request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Send(large.data(), 1, long_column, 1, 4, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else if (rank() == 1) {
+    std::vector<double> in(long_rows);
+    MPI_Irecv(in.data(), long_rows, MPI_DOUBLE, 0, 4, MPI_COMM_WORLD, &request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    poke(microseconds(5000));
+    steps.reach(1);
+    steps.wait_for(2);  // outside MPI, most likely in the middle of the message
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(in == std::vector<double>(long_rows, 2));
+  } else {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 2) {
+      std::vector<double> in(rows);
+      steps.wait_for(1);
+      MPI_Recv(in.data(), rows, MPI_DOUBLE, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      CHECK(in == std::vector<double>(rows, 1));
+      steps.reach(2);
+    }
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("A copy that needs no room does not wait behind fragments that have none") {
+  if (size() < 3 || set_to("OMPI_MCA_btl_vader_single_copy_mechanism", "none")) return;
+  constexpr int n = 8 << 20;
+  Steps steps;
+  int step = 0;
+  Held held(40, steps, step);
+  const Column column(rows);
+  std::vector<double> strided(2 * rows, 1), in(rows);
+  Bytes data = rank() == 1 ? pattern(n, 3) : empty(n);
+  MPI_Request request;
+  if (rank() == 0) {
+    MPI_Isend(strided.data(), 1, column, 1, 5, MPI_COMM_WORLD, &request);
+    MPI_Recv(data.data(), n, MPI_BYTE, 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    steps.reach(step + 1);
+    CHECK(holds(data, n, 3));
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else if (rank() == 1) {
+    MPI_Irecv(in.data(), rows, MPI_DOUBLE, 0, 5, MPI_COMM_WORLD, &request);
+    poke(microseconds(50000));  // asks for it
+    MPI_Send(data.data(), n, MPI_BYTE, 0, 4, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(in == std::vector<double>(rows, 1));
+  } else if (rank() == 2) {
+    steps.wait_for(step + 1);
+  }
+  held.finish();
+}
