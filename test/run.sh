@@ -199,10 +199,10 @@ fi
 
 ! wanted install || run_script install 900
 ! wanted helper || run_script helper 300
-! wanted mpi || run_script mpi 1500
+! wanted mpi || run_script mpi 2100
 ! wanted ring || run_script ring 1200
 ! wanted programs || run_script programs 900
-! wanted vm || run_script vm 1700
+! wanted vm || run_script vm 2400
 if wanted openmpi5; then
     if [ "${OVERLAP_TEST_OPENMPI5:-0}" = 1 ]; then
         run_script openmpi5 2700
