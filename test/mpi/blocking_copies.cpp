@@ -149,8 +149,12 @@ TEST_CASE("Where it is measured, the first messages of a size go both ways") {
              : MPI_Recv(data.data(), n, MPI_BYTE, 0, 3, scene.comm, MPI_STATUS_IGNORE);
     CHECK(holds(data, n, i));
   }
-  if (receiver()) CHECK(count["get_bytes"] == 3 * n);
-  if (sender()) CHECK(count["pipelined_bytes"] == 3 * n);
+  // Three each, unless one way was held up so long that it counts as far slower.
+  const std::uint64_t mine = count[receiver() ? "get_bytes" : "pipelined_bytes"];
+  std::uint64_t all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+  CHECK(mine >= n);
+  CHECK(all == messages * std::uint64_t{n});
 }
 
 TEST_CASE("MPI_Send does not return in the middle of a message of who waits for this process") {
