@@ -2,6 +2,7 @@
 // program, unless an info key lets them pass (P5.2, P5.3).
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nonblocking.hpp"
+#include "scene.hpp"
 
 using namespace overlap::test;
 
@@ -43,7 +44,9 @@ class Keyed {
   std::vector<Word> words_ = std::vector<Word>(ranks(), -1);
 };
 
-bool is(const char* key, const char* name) { return key != nullptr && std::string(key) == name; }
+bool is_key(const char* key, const char* name) {
+  return key != nullptr && std::string(key) == name;
+}
 
 /// Every key alone, and none.
 std::vector<const char*> each_key() {
@@ -245,7 +248,7 @@ TEST_CASE("Info keys: access behind access") {
   for (const char* key : each_key()) {
     CAPTURE(key != nullptr ? key : "none");
     Keyed window(key);
-    const bool passes = is(key, "access_after_access");
+    const bool passes = is_key(key, "access_after_access");
     const int other = size() - 1;
     if (rank() == 0) {
       const Group to(window.win, {1});
@@ -280,7 +283,7 @@ TEST_CASE("Info keys: access behind exposure") {
   for (const char* key : each_key()) {
     CAPTURE(key != nullptr ? key : "none");
     Keyed window(key);
-    const bool passes = is(key, "access_after_exposure");
+    const bool passes = is_key(key, "access_after_exposure");
     const int other = size() - 1;
     if (rank() == 0) {
       const Group from(window.win, {1});
@@ -317,7 +320,7 @@ TEST_CASE("Info keys: exposure behind access, exposure behind exposure") {
     CAPTURE(key != nullptr ? key : "none", behind_access);
     Keyed window(key);
     const bool passes =
-        is(key, behind_access ? "exposure_after_access" : "exposure_after_exposure");
+        is_key(key, behind_access ? "exposure_after_access" : "exposure_after_exposure");
     if (rank() == 0) {
       const Group late(window.win, {1}), ready(window.win, {2});
       MPI_Request earlier = MPI_REQUEST_NULL;
@@ -358,6 +361,55 @@ TEST_CASE("Info keys: exposure behind access, exposure behind exposure") {
     if (rank() == 0) CHECK(window.from(2) == second);
     MPI_Barrier(MPI_COMM_WORLD);
   }
+}
+
+TEST_CASE("Info keys: an access epoch ends while messages of an earlier one wait for room") {
+  if (size() < 3) return;
+  constexpr int target = 1, computes = 2;
+  const bool waits = !direct() && !interrupts();  // for the one that computes
+  const bool requests = GENERATE(false, true);
+  CAPTURE(requests);
+  const std::vector<Word> many(std::size_t{8} << 17U, 5);
+  std::vector<Word> taken(rank() == computes ? many.size() : 0, 0);
+  MPI_Win large = MPI_WIN_NULL;
+  MPI_Info info = MPI_INFO_NULL;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "access_after_access", "true");
+  MPI_Win_create(taken.data(), static_cast<MPI_Aint>(taken.size() * sizeof(Word)), sizeof(Word),
+                 info, MPI_COMM_WORLD, &large);
+  MPI_Info_free(&info);
+  Steps steps;
+  if (rank() == 0) {
+    const Group to(large, {target});
+    const int count = static_cast<int>(many.size());
+    MPI_Win_lock(MPI_LOCK_SHARED, computes, 0, large);
+    MPI_Accumulate(many.data(), 1, MPI_INT64_T, computes, 0, 1, MPI_INT64_T, MPI_SUM, large);
+    MPI_Win_flush(computes, large);  // it has the lock
+    steps.reach(1);
+    steps.wait_for(2);
+    MPI_Accumulate(many.data(), count, MPI_INT64_T, computes, 0, count, MPI_INT64_T, MPI_REPLACE,
+                   large);
+    MPI_Request earlier = request_of(MPIX_Win_iunlock, computes, large);
+    CHECK((!waits || stays_incomplete(earlier)));
+    MPI_Win_start(to, 0, large);
+    if (requests)
+      finish(request_of(MPIX_Win_icomplete, large));
+    else
+      MPI_Win_complete(large);
+    CHECK((!waits || !is_complete(earlier)));
+    steps.reach(3);
+    finish(earlier);
+  } else if (rank() == target) {
+    const Group from(large, {0});
+    MPI_Win_post(from, 0, large);
+    MPI_Win_wait(large);
+  } else if (rank() == computes) {
+    while (steps.now() < 1) poke(microseconds(300));
+    steps.reach(2);
+    steps.wait_for(3);
+  }
+  MPI_Win_free(&large);
+  if (rank() == computes) CHECK(taken == many);
 }
 
 TEST_CASE("Info keys let no lock_all and no fence pass") {
@@ -401,7 +453,7 @@ TEST_CASE("MPI_Win_get_info shows the keys as they were given") {
       MPI_Info_get(info, key, sizeof value - 1, value, &found);
       CAPTURE(key);
       CHECK(found == 1);
-      CHECK(std::string(value) == (is(given, key) ? "true" : "false"));
+      CHECK(std::string(value) == (is_key(given, key) ? "true" : "false"));
     }
     MPI_Info_free(&info);
   }

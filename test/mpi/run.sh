@@ -130,6 +130,8 @@ osc/newrma, emulated | 2     | vader,self              | rma_data rma_types rma_
 osc/newrma, two links | 2    | tcp,self                | rma_data rma_locks rma_random                    | 1 | --mca osc newrma --mca btl_tcp_links 2
 osc/newrma, 512 bytes | 2    | tcp,self                | rma_ops rma_random                               | 1 | --mca osc newrma --mca btl_tcp_eager_limit 512 --mca btl_tcp_max_send_size 512
 osc/newrma, no thread | 2 3  | tcp,self                | rma_locks rma_epochs                             | 1 | --mca osc newrma --mca common_overlap_progress off
+osc/newrma, no thread | 3    | tcp,self                | rma_deferred                                     | 1 | --mca osc newrma --mca common_overlap_progress off
+osc/newrma, copied    | 3    | vader,self              | rma_deferred                                     | 1 | --mca osc newrma --mca common_overlap_progress off --mca btl_vader_single_copy_mechanism none
 osc/newrma, progress | 2     | tcp,self vader,self     | rma_progress rma_epochs rma_locks rma_random rma_threads | 2 | --mca osc newrma --mca common_overlap_progress on
 osc/newrma           | 2 3 4 | - tcp,self              | $nonblocking                                     | 2 | --mca osc newrma
 END

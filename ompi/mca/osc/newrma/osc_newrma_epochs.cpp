@@ -8,7 +8,7 @@ namespace overlap::newrma {
 namespace {
 
 /// Ask the epoch machine for something, and wait until its event has happened.
-/// @param ask     (Epochs&, Event&) -> bool: is it allowed here?
+/// @param ask     (Epochs&, WaitedEvent&) -> bool: is it allowed here?
 /// @param target  of a call that names one
 template <class Ask>
 int ask_and_wait(ompi_win_t* win, Leaves leaves, Ask&& ask, Rank target = 0) noexcept {
@@ -24,7 +24,7 @@ int ask_and_wait(ompi_win_t* win, Leaves leaves, Ask&& ask, Rank target = 0) noe
       ++event.pending;  // it does not happen in the middle of the call
       if (!ask(window.epochs(), event)) return MPI_ERR_RMA_SYNC;
       window.let_go();
-      ended = --event.pending == 0 && window.has_gone(leaves, target);
+      ended = --event.pending == 0 && window.has_gone(event);
       if (!ended && event.pending == 0) window.end_when_gone(event);
     }
     if (ended)
@@ -47,7 +47,7 @@ int ask_for_request(ompi_win_t* win, ompi_request_t** handle, Leaves leaves, Ask
     request.event.leaves = leaves;
     request.event.target = target;
     ++request.event.pending;  // not before the request is known to its caller
-    const bool allowed = ask(window.epochs(), static_cast<Event&>(request.event));
+    const bool allowed = ask(window.epochs(), request.event);
     window.let_go();
     if (!allowed) {
       static_cast<void>(request.life.free());
@@ -133,7 +133,12 @@ auto flush_all_of(bool local) {
   return [local](Epochs& epochs, Event& done) { return epochs.flush_all(local, done); };
 }
 
-bool complete_access(Epochs& epochs, Event& ended) { return epochs.complete(&ended); }
+/// An info key may have let it pass epochs towards others, who may compute.
+bool complete_access(Epochs& epochs, WaitedEvent& ended) {
+  const std::span<const Rank> group = epochs.started_group();
+  ended.group.assign(group.begin(), group.end());
+  return epochs.complete(&ended);
+}
 bool wait_exposure(Epochs& epochs, Event& ended) { return epochs.wait(&ended); }
 bool unlock_every(Epochs& epochs, Event& ended) { return epochs.unlock_all(&ended); }
 
@@ -163,7 +168,7 @@ void fill_epochs(ompi_osc_base_module_t& table) noexcept {
                         [&](auto&& ask) { return ask_and_wait(win, Leaves::none, ask); });
   };
   table.osc_complete = [](ompi_win_t* win) -> int {
-    return ask_and_wait(win, Leaves::all, complete_access);
+    return ask_and_wait(win, Leaves::to_group, complete_access);
   };
   table.osc_post = [](ompi_group_t* group, int, ompi_win_t* win) -> int {
     return open_towards(win, group, &Epochs::post,
@@ -218,7 +223,7 @@ constinit const overlap_nonblocking_calls nonblocking_table = {
       });
     },
     .icomplete = [](ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, Leaves::all, complete_access);
+      return ask_for_request(win, request, Leaves::to_group, complete_access);
     },
     .iwait = [](ompi_win_t* win, ompi_request_t** request) -> int {
       return ask_for_request(win, request, Leaves::none, wait_exposure);

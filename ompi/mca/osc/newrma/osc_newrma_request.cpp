@@ -66,11 +66,16 @@ static void overlap_newrma_construct_request(opal_object_t* object) {
   request->ompi.req_free = overlap::newrma::free_request;
   request->ompi.req_cancel = overlap::newrma::cancel_request;
 }
+static void overlap_newrma_destruct_request(opal_object_t* object) {
+  auto* request = reinterpret_cast<WindowRequest*>(object);
+  std::destroy_at(&request->event);
+  std::destroy_at(&request->life);
+}
 
 opal_class_t overlap_newrma_request_class = {.cls_name = "overlap_newrma_request_t",
                                              .cls_parent = OBJ_CLASS(ompi_request_t),
                                              .cls_construct = overlap_newrma_construct_request,
-                                             .cls_destruct = nullptr,
+                                             .cls_destruct = overlap_newrma_destruct_request,
                                              .cls_initialized = 0,
                                              .cls_depth = 0,
                                              .cls_construct_array = nullptr,

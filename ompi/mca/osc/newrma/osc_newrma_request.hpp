@@ -4,6 +4,8 @@
 
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
+#include <vector>
+
 #include "ompi/mca/common/overlap/protocol/request_life.hpp"
 
 #include "protocol/epochs.hpp"
@@ -13,12 +15,13 @@ namespace overlap::newrma {
 /// To whom this rank's operations, and the notices that end its epochs, must have gone out of this
 /// process before a call, or its request, ends: afterwards the process may leave MPI, and targets
 /// wait for what had no room.
-enum class Leaves : std::uint8_t { none, to_target, all };
+enum class Leaves : std::uint8_t { none, to_target, to_group, all };
 
 /// What a call waits for. Its `happened` may be read without the progress lock.
 struct WaitedEvent : Event {
   Leaves leaves = Leaves::none;
-  Rank target = 0;  ///< of Leaves::to_target
+  Rank target = 0;          ///< of Leaves::to_target
+  std::vector<Rank> group;  ///< of Leaves::to_group
   /// E1 set under the lock (release) -> E2 read by who waits (acquire): what was done before.
   std::atomic<bool> has_happened{false};
   struct WindowRequest* request = nullptr;  ///< completed then, if there is one

@@ -51,13 +51,21 @@ bool Window::channels_keep_nothing() const noexcept {
                              [](const auto& each) { return each.second->keeps_nothing(); });
 }
 
-bool Window::all_channels_gone() const noexcept {
-  return std::ranges::all_of(channels_, [](const auto& each) { return each.second->has_gone(); });
-}
-
 bool Window::has_channel_gone(Rank target) const noexcept {
   const auto found = channels_.find(target);
   return found == channels_.end() || found->second->has_gone();
+}
+
+bool Window::has_gone(const WaitedEvent& event) const noexcept {
+  if (channels_.empty()) return true;
+  switch (event.leaves) {
+    case Leaves::none: return true;
+    case Leaves::to_target: return has_channel_gone(event.target);
+    case Leaves::to_group:
+      return std::ranges::all_of(event.group, [this](Rank to) { return has_channel_gone(to); });
+    case Leaves::all: break;
+  }
+  return std::ranges::all_of(channels_, [](const auto& each) { return each.second->has_gone(); });
 }
 
 void Window::leave_to_mpi_thread() {
@@ -106,7 +114,7 @@ void Window::poll() {
     each->let_go();
   }
   std::erase_if(leaving_, [this](WaitedEvent* event) {
-    if (!has_gone(event->leaves, event->target)) return false;
+    if (!has_gone(*event)) return false;
     end(*event);
     return true;
   });
@@ -167,7 +175,7 @@ void Window::wake(Rank rank) {
 void Window::happened(Event& event) { end_when_gone(static_cast<WaitedEvent&>(event)); }
 
 void Window::end_when_gone(WaitedEvent& event) {
-  if (has_gone(event.leaves, event.target)) return end(event);
+  if (has_gone(event)) return end(event);
   leaving_.push_back(&event);
   update_polling();
 }

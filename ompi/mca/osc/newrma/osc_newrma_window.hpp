@@ -153,11 +153,8 @@ class Window final : private Host {
   [[nodiscard]] bool all_sent() const noexcept {
     return leaving_.empty() && channels_keep_nothing();
   }
-  /// Have these messages gone out? @param target  of Leaves::to_target
-  [[nodiscard]] bool has_gone(Leaves which, Rank target = 0) const noexcept {
-    if (which == Leaves::none || channels_.empty()) return true;
-    return which == Leaves::all ? all_channels_gone() : has_channel_gone(target);
-  }
+  /// Have the messages gone out that it waits for?
+  [[nodiscard]] bool has_gone(const WaitedEvent& event) const noexcept;
   /// The epoch machine is through with this one: it happens when its messages have gone.
   void end_when_gone(WaitedEvent& event);
 
@@ -175,7 +172,6 @@ class Window final : private Host {
   enum class Way : std::uint8_t { direct, transfer, copies, messages };
 
   [[nodiscard]] bool channels_keep_nothing() const noexcept;
-  [[nodiscard]] bool all_channels_gone() const noexcept;
   [[nodiscard]] bool has_channel_gone(Rank target) const noexcept;
   static void end(WaitedEvent& event);
   void wake(Rank rank);

@@ -193,6 +193,10 @@ class Epochs {
   }
   [[nodiscard]] bool start(std::span<const Rank> group);
   [[nodiscard]] bool complete(Event* ended);
+  /// Of the access epoch that complete() would close; empty: there is none
+  [[nodiscard]] std::span<const Rank> started_group() const noexcept {
+    return access_ != nullptr ? std::span<const Rank>(access_->group) : std::span<const Rank>();
+  }
   [[nodiscard]] bool post(std::span<const Rank> group);
   [[nodiscard]] bool wait(Event* ended);
   /// @param done  has the exposure epoch ended? It is closed then, and open as before otherwise

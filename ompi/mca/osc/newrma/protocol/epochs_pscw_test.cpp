@@ -32,6 +32,17 @@ TEST_CASE("operations start with the post, in their order", "[epochs][pscw]") {
   CHECK(bench.said() == "complete>2, ended");
 }
 
+TEST_CASE("the started group is that of the open access epoch", "[epochs][pscw]") {
+  Bench bench(4, 0, {.access_after_access = true});
+  CHECK(bench.epochs.started_group().empty());
+  REQUIRE(bench.epochs.start(both));
+  CHECK(std::ranges::equal(bench.epochs.started_group(), both));
+  REQUIRE(bench.epochs.complete(nullptr));
+  CHECK(bench.epochs.started_group().empty());  // it has not ended
+  REQUIRE(bench.epochs.start(only_1));
+  CHECK(std::ranges::equal(bench.epochs.started_group(), only_1));
+}
+
 TEST_CASE("an early post is counted", "[epochs][pscw]") {
   Bench bench;
   bench.ends_at_once = true;
