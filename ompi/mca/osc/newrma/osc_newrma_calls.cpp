@@ -38,13 +38,17 @@ bool applies(const ompi_op_t& op, const ompi_datatype_t& element) noexcept {
   return moves || can_compute(op, element);
 }
 
+/// Is it a type of integers, logical values or bytes?
+bool can_compare(const ompi_datatype_t& element) noexcept {
+  return can_compute(ompi_mpi_op_bor.op, element) || can_compute(ompi_mpi_op_lor.op, element);
+}
+
 /// What is wrong with the type and operation of an accumulate. @returns  an MPI error class
 int fault_of(const OperationCall& call) noexcept {
   if (call.element == nullptr) return MPI_ERR_TYPE;
-  if (call.kind == Kind::compare_swap) {  // of integers, logical values and bytes
-    const bool fits = ompi_datatype_is_predefined(call.target_data.type) &&
-                      (can_compute(ompi_mpi_op_bor.op, *call.element) ||
-                       can_compute(ompi_mpi_op_lor.op, *call.element));
+  if (call.kind == Kind::compare_swap) {
+    const bool fits =
+        ompi_datatype_is_predefined(call.target_data.type) && can_compare(*call.element);
     return fits ? MPI_SUCCESS : MPI_ERR_TYPE;
   }
   if (!ompi_op_is_intrinsic(call.op)) return MPI_ERR_OP;
@@ -245,6 +249,14 @@ int fetch_and_op(const void* origin, void* result, ompi_datatype_t* type, int ta
 
 int compare_and_swap(const void* origin, const void* compare, void* result, ompi_datatype_t* type,
                      int target, std::ptrdiff_t displacement, ompi_win_t* win) noexcept {
+  if (ompi_datatype_is_predefined(type) && can_compare(*type)) {
+    const std::uint64_t few = few_bytes_of(type, 1, type, 1);
+    const auto swap = [=](Window& window, std::byte* place) {
+      const AccumulateGuard guard(*window.memory().control_of(target));
+      compare_and_swap_element(place, compare, origin, result, few);
+    };
+    if (act_on_few(win, target, displacement, few, swap)) return OMPI_SUCCESS;
+  }
   OperationCall call;
   call.kind = Kind::compare_swap;
   call.origin = origin;

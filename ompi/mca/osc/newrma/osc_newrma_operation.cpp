@@ -22,16 +22,15 @@ int copy(const void* from, const TypedCount& from_data, void* to, const TypedCou
 bool is_replace(const ompi_op_t* op) noexcept { return op == &ompi_mpi_op_replace.op; }
 bool is_no_op(const ompi_op_t* op) noexcept { return op == &ompi_mpi_op_no_op.op; }
 
-int compare_and_swap(const OperationCall& call, std::byte* memory) noexcept {
-  const std::uint64_t bytes = call.bytes();
-  // The result may take the place of what is compared with.
-  const bool equal = std::memcmp(memory, call.compare, bytes) == 0;
-  std::memcpy(call.result, memory, bytes);
-  if (equal) std::memcpy(memory, call.origin, bytes);
-  return OMPI_SUCCESS;
-}
-
 }  // namespace
+
+void compare_and_swap_element(std::byte* memory, const void* compare, const void* origin,
+                              void* result, std::uint64_t bytes) noexcept {
+  // The result may take the place of what is compared with.
+  const bool equal = std::memcmp(memory, compare, bytes) == 0;
+  std::memcpy(result, memory, bytes);
+  if (equal) std::memcpy(memory, origin, bytes);
+}
 
 int copy_directly(const OperationCall& call, void* memory) noexcept {
   if (call.kind == Kind::get) return copy(memory, call.target_data, call.result, call.result_data);
@@ -40,8 +39,11 @@ int copy_directly(const OperationCall& call, void* memory) noexcept {
 
 int accumulate_directly(const OperationCall& call, void* memory, ControlBlock& control) noexcept {
   const AccumulateGuard guard(control);
-  if (call.kind == Kind::compare_swap)
-    return compare_and_swap(call, static_cast<std::byte*>(memory));
+  if (call.kind == Kind::compare_swap) {
+    compare_and_swap_element(static_cast<std::byte*>(memory), call.compare, call.origin,
+                             call.result, call.bytes());
+    return OMPI_SUCCESS;
+  }
   if (call.kind == Kind::get_accumulate) {
     const int rc = copy(memory, call.target_data, call.result, call.result_data);
     if (rc != OMPI_SUCCESS) return rc;

@@ -53,6 +53,9 @@ struct OperationCall {
 [[nodiscard]] int accumulate_directly(const OperationCall& call, void* memory,
                                       ControlBlock& control) noexcept;
 
+/// What compare-and-swap does with one element.
+void compare_and_swap_element(std::byte* memory, const void* compare, const void* origin,
+                              void* result, std::uint64_t bytes) noexcept;
 /// Apply elements of a message to memory. @param data  elements with their gaps
 void apply_elements(ompi_op_t& op, ompi_datatype_t& element, std::byte* memory,
                     std::span<const std::byte> data) noexcept;

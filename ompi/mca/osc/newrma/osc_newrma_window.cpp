@@ -231,12 +231,9 @@ int Windows::poll() {
   return count;
 }
 
-void progress_now_and_then(Window& window) noexcept {
+void take_turn_of_calls(unsigned calls) noexcept {
   // Turns of our own: opal_progress may give the processor away, for milliseconds on a busy node.
-  constexpr unsigned calls_per_turn = 64;
   constexpr unsigned calls_per_long_turn = 4096;
-  const unsigned calls = window.count_call();
-  if (calls % calls_per_turn != 0) return;
   if (calls % calls_per_long_turn == 0)
     opal_progress();
   else

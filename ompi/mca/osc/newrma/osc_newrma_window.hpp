@@ -147,6 +147,10 @@ class Window final : private Host {
   }
   /// Does something wait for a turn that the interrupt thread can take?
   [[nodiscard]] bool has_left_work() const noexcept { return !held_.empty() || !later_.empty(); }
+  /// Is nothing to do for a flush of that rank, nor for what waits for a call that synchronizes?
+  [[nodiscard]] bool is_flushed(Rank target) const noexcept {
+    return !has_left_work() && epochs_.is_flushed(target);
+  }
   /// Be polled in each turn while that is needed; after whatever may change it.
   void update_polling();
   /// Has everything gone out, and has everybody who waits for that been told?
@@ -284,9 +288,16 @@ extern Windows windows;
 [[nodiscard]] int register_receiver_once();
 /// Wait for an event. @thread  progress lock NOT held
 void wait_for(const WaitedEvent& event);
+/// A turn of the progress after so many calls that have waited for nobody.
+void take_turn_of_calls(unsigned calls) noexcept;
 /// A call ends that has waited for nobody: programs wait in loops of such calls for what others do.
 /// @thread  progress lock NOT held
-void progress_now_and_then(Window& window) noexcept;
+inline void progress_now_and_then(Window& window) noexcept {
+  constexpr unsigned calls_per_turn = 64;
+  const unsigned calls = window.count_call();
+  if (calls % calls_per_turn == 0) [[unlikely]]
+    take_turn_of_calls(calls);
+}
 
 /// The tables of functions.
 [[nodiscard]] ompi_osc_base_module_t module_table() noexcept;

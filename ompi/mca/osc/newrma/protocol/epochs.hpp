@@ -212,6 +212,13 @@ class Epochs {
   /// What was issued before, and no more, is at its target, or (`local`) has left its buffers.
   [[nodiscard]] bool flush(Rank target, bool local, Event& done);
   [[nodiscard]] bool flush_all(bool local, Event& done);
+  /// Would a flush of that rank, the one last accessed under locks, happen at once and change
+  /// nothing?
+  [[nodiscard]] bool is_flushed(Rank target) const noexcept {
+    const Access* const access = last_access_;
+    return access != nullptr && access->target == target && is_passive(access->epoch) &&
+           is_clear(*access) && !access->asked_ahead;
+  }
 
   /// Accesses of the open epoch to that rank. @returns  nullptr: there is none
   [[nodiscard]] Access* access_to(Rank target) {

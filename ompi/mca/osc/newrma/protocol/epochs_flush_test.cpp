@@ -128,6 +128,44 @@ TEST_CASE("an answer to an older question does not end a newer flush", "[epochs]
   CHECK(bench.said() == "2");
 }
 
+TEST_CASE("is_flushed: nothing is left for a flush of that rank", "[epochs][flush]") {
+  Bench bench;
+  const auto is_flushed = [&bench](Rank target) { return bench.epochs.is_flushed(target); };
+  CHECK_FALSE(is_flushed(1));  // no epoch: an error
+  lock_1(bench);
+  CHECK_FALSE(is_flushed(1));  // nobody has looked for it yet
+  bench.get(1, "a");
+  CHECK_FALSE(is_flushed(1));
+  bench.done("a");
+  CHECK(is_flushed(1));
+  CHECK_FALSE(is_flushed(2));
+  bench.put(1, "b");
+  bench.done("b");
+  CHECK_FALSE(is_flushed(1));
+  REQUIRE(bench.epochs.flush(1, false, bench.event("flushed")));
+  CHECK_FALSE(is_flushed(1));
+  bench.flushed();
+  CHECK(is_flushed(1));
+  bench.put(1, "c");
+  bench.done("c");
+  bench.epochs.ask_ahead();
+  bench.flushed();
+  CHECK_FALSE(is_flushed(1));  // a flush notes that the question was of use
+  REQUIRE(bench.epochs.flush(1, false, bench.event("noted")));
+  CHECK(is_flushed(1));
+  REQUIRE(bench.epochs.unlock(1, nullptr));
+  CHECK_FALSE(is_flushed(1));
+}
+
+TEST_CASE("is_flushed: only of epochs of locks", "[epochs][flush]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  bench.hear(1, Notice::post);
+  REQUIRE(bench.epochs.start(std::vector<Rank>{1}));
+  bench.get(1, "a");
+  CHECK_FALSE(bench.epochs.is_flushed(1));
+}
+
 TEST_CASE("a flush before the grant waits for it", "[epochs][flush]") {
   Bench bench;
   bench.ends_at_once = true;
