@@ -22,6 +22,8 @@ compile() { # PROGRAM
     # shellcheck disable=SC2086
     mpicxx -std=c++20 -O0 -Wall -Wextra "$here/$1.cpp" $main -o "$build/$1" -pthread $mpix $catch >"$build/$1.compile" 2>&1
 }
+# Levels that run side by side build the same programs.
+exec 9>"$build/lock" && flock 9
 if ! [ "$build/mpi_test.o" -nt "$here/mpi_test.cpp" ] || ! [ "$build/mpi_test.o" -nt "$here/mpi_test.hpp" ]; then
     mpicxx -std=c++20 -O1 -Wall -Wextra -c "$here/mpi_test.cpp" -o "$build/mpi_test.o" || { fail "compile mpi_test"; exit 1; }
 fi
@@ -36,6 +38,7 @@ for program in $programs; do
     fi
 done
 for each in $waiting; do wait "${each#*:}" || fail "compile ${each%:*}"; done
+exec 9>&-
 if [ $failed -ne 0 ]; then
     cat "$build"/*.compile >&2
     exit 1
