@@ -269,6 +269,39 @@ TEST_CASE("A flag that is put after a flush says that the data is there") {
   MPI_Win_unlock_all(window.win);
 }
 
+// Processors keep stores back: without a barrier in the flush the get overtakes them.
+TEST_CASE("Flush: who puts, flushes and gets does not miss what the other has flushed before") {
+  if (size() < 2) return;
+  using Flush = int (*)(MPI_Win);
+  const Flush one = [](MPI_Win win) { return MPI_Win_flush(0, win); };
+  const Flush all = [](MPI_Win win) { return MPI_Win_flush_all(win); };
+  const Flush closed = [](MPI_Win win) {
+    MPI_Win_unlock_all(win);
+    return MPI_Win_lock_all(MPI_MODE_NOCHECK, win);
+  };
+  constexpr Word turns = 20000;
+  constexpr std::size_t words_apart = 16;
+  Meeting meeting;
+  const bool takes_part = on_one_node(MPI_COMM_WORLD) && rank() < 2;
+  for (const Flush flush : {one, all, closed}) {
+    Array<Word> window(2 * words_apart, 0, Kind::allocate);
+    MPI_Win_lock_all(MPI_MODE_NOCHECK, window.win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (Word turn = 1; takes_part && turn <= turns; ++turn) {
+      Word got = -1;
+      meeting.meet();
+      put(window, turn, 0, self() * words_apart);
+      flush(window.win);
+      get(window, got, 0, (1 - self()) * words_apart);
+      flush(window.win);
+      INFO("turn " << turn);
+      REQUIRE(meeting.meet(got == turn ? 1 : 0) > 0);
+    }
+    MPI_Win_unlock_all(window.win);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 TEST_CASE("Flush does not end requests: they are waited for afterwards") {
   Array<Word> window(64, 0);
   std::vector<Word> in(64, -1), out(64, rank() + 5);

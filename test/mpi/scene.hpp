@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -61,43 +62,85 @@ inline bool direct() {
          std::getenv("OMPI_MCA_btl_vader_flags") == nullptr;
 }
 
-/// A step counter that both ranks see without MPI.
-class Steps {
+/// One object that all ranks of a node see without MPI, zero at first. Collective.
+template <class Type>
+class Shared {
  public:
-  Steps() {
+  Shared() {
     char name[64] = "";
     if (rank() == 0)
-      std::snprintf(name, sizeof name, "/overlap-test-steps-%ld", static_cast<long>(getpid()));
+      std::snprintf(name, sizeof name, "/overlap-test-shared-%ld", static_cast<long>(getpid()));
     MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
     const int file = shm_open(name, O_RDWR | O_CREAT, 0600);
     REQUIRE(file >= 0);
-    REQUIRE(ftruncate(file, sizeof(std::atomic<int>)) == 0);
-    void* at = mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    REQUIRE(ftruncate(file, sizeof(Type)) == 0);
+    void* at = mmap(nullptr, sizeof(Type), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     REQUIRE(at != MAP_FAILED);
     close(file);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank() == 0) shm_unlink(name);
-    step_ = static_cast<std::atomic<int>*>(at);  // zero: a new file
+    object_ = static_cast<Type*>(at);  // a new file is zero
     MPI_Barrier(MPI_COMM_WORLD);
   }
-  ~Steps() { munmap(step_, sizeof(std::atomic<int>)); }
-  Steps(const Steps&) = delete;
-  Steps& operator=(const Steps&) = delete;
+  ~Shared() { munmap(object_, sizeof(Type)); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
 
+  Type* operator->() const { return object_; }
+  Type& operator*() const { return *object_; }
+
+ private:
+  Type* object_;
+};
+
+/// Let others run until something has happened, for half a minute at most.
+template <class Happened>
+void yield_until(Happened&& happened) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!happened()) {
+    REQUIRE(std::chrono::steady_clock::now() < end);
+    sched_yield();
+  }
+}
+
+/// A step counter that both ranks see without MPI.
+class Steps {
+ public:
   void reach(int step) {
     step_->store(step, std::memory_order_release);
   }  // S1 -> S2: everything before the step
   [[nodiscard]] int now() const { return step_->load(std::memory_order_acquire); }
   void wait_for(int step) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (step_->load(std::memory_order_acquire) < step) {  // S2, pairs with S1
-      REQUIRE(std::chrono::steady_clock::now() < end);
-      sched_yield();
-    }
+    yield_until([this, step] { return now() >= step; });  // S2, pairs with S1
   }
 
  private:
-  std::atomic<int>* step_;
+  Shared<std::atomic<int>> step_;
+};
+
+/// Ranks 0 and 1 meet again and again, without MPI.
+class Meeting {
+ public:
+  /// Wait for the other one. @returns  the sum of what both bring
+  int meet(int brings = 0) {
+    Side& own = (*sides_)[self()];
+    const Side& other = (*sides_)[1 - self()];
+    ++turn_;
+    own.brings[turn_ % 2] = brings;
+    own.turn.store(turn_, std::memory_order_release);  // M1 -> M2: what it brings
+    yield_until([&] { return other.turn.load(std::memory_order_acquire) >= turn_; });  // M2
+    return brings + other.brings[turn_ % 2];
+  }
+
+ private:
+  struct alignas(64) Side {
+    std::atomic<unsigned> turn;
+    int brings[2];
+  };
+  [[nodiscard]] static std::size_t self() { return static_cast<std::size_t>(rank()); }
+
+  Shared<std::array<Side, 2>> sides_;
+  unsigned turn_ = 0;
 };
 
 /// Our performance variables by their last words, as differences since construction.

@@ -27,10 +27,12 @@ int ask_and_wait(ompi_win_t* win, Leaves leaves, Ask&& ask, Rank target = 0) noe
       ended = --event.pending == 0 && window.has_gone(event);
       if (!ended && event.pending == 0) window.end_when_gone(event);
     }
-    if (ended)
+    if (ended) {
+      await_stores();
       progress_now_and_then(window);
-    else
+    } else {
       wait_for(event);
+    }
     return OMPI_SUCCESS;
   });
 }
@@ -165,13 +167,13 @@ int flush_target(int target, ompi_win_t* win, bool local) noexcept {
     over = window.is_flushed(target);
   }
   if (!over) return flush_and_wait(target, win, local);
-  std::atomic_thread_fence(std::memory_order_release);  // their stores before all later ones
+  if (!local) await_stores();
   progress_now_and_then(window);
   return OMPI_SUCCESS;
 }
 
 int synchronize_memory(ompi_win_t*) noexcept {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  await_stores();
   opal_progress();
   return OMPI_SUCCESS;
 }

@@ -54,6 +54,11 @@ class AccumulateGuard {
   ControlBlock& block_;
 };
 
+/// A call ends whose operations are then at their targets: what this process has stored in memory
+/// that others map is there before it loads anything. Processors keep stores back, and two ranks
+/// that put, flush and get would both miss what the other one has put.
+inline void await_stores() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
 /// Memory of all ranks of one window.
 ///
 /// Ranks of a node share a memory file without a name: their control blocks, what is known of all

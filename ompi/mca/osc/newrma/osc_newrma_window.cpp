@@ -182,6 +182,7 @@ void Window::end_when_gone(WaitedEvent& event) {
 
 void Window::end(WaitedEvent& event) {
   WindowRequest* const request = event.request;
+  await_stores();
   event.has_happened.store(true, std::memory_order_release);  // E1
   if (request != nullptr) request->end();
 }
