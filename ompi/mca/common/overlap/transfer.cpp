@@ -64,13 +64,15 @@ bool Transfer::usable(const Rail& rail) const noexcept {
                     alignment);
 }
 
-/// The rail that a description of memory came over, or the only one that can be meant.
+/// The rail that a description of memory came over, or the only one that can be meant: a BTL that
+/// registers memory gives keys, and others give none.
 Rail* Transfer::rail_for_key() {
   Rail* only = nullptr;
   std::size_t able = 0;
   for (Rail& rail : job_.endpoint->memory_rails()) {
     if (!usable(rail)) continue;
     if (&rail.btl() == job_.came_over) return &rail;
+    if ((rail.btl().btl_register_mem != nullptr) == job_.remote_key.empty()) continue;
     only = &rail;
     ++able;
   }

@@ -182,6 +182,38 @@ TEST_CASE(
   CHECK(transfer.refusing.empty());
 }
 
+TEST_CASE("Transfer: memory without a key is not accessed by a rail that needs one") {
+  TwoRails way;
+  way.second.btl_register_mem = [](mca_btl_base_module_t*, mca_btl_base_endpoint_t*, void*,
+                                   std::size_t, std::uint32_t) {
+    static std::byte handle;
+    return reinterpret_cast<mca_btl_base_registration_handle_t*>(&handle);
+  };
+  way.second.btl_deregister_mem = [](mca_btl_base_module_t*,
+                                     mca_btl_base_registration_handle_t*) -> int {
+    return OMPI_SUCCESS;
+  };
+  NotingTransfer transfer;
+  Transfer::Job job{.endpoint = &way.endpoint,
+                    .direction = Direction::get,
+                    .local = way.memory.data(),
+                    .remote_address = 0x1000,
+                    .remote_key = {},
+                    .came_over = nullptr,
+                    .bytes = unstriped_bytes};
+  transfer.start(job);
+  CHECK(way.first.asked.size() == 1);
+  CHECK(way.second.asked.empty());
+  way.end_all();
+  const std::array<std::byte, 8> key{};
+  job.remote_key = key;  // the first one gives none
+  transfer.start(job);
+  CHECK(way.first.asked.size() == 1);
+  CHECK(way.second.asked.size() == 1);
+  way.end_all();
+  CHECK(transfer.ends == std::vector{true, true});
+}
+
 namespace {
 
 /// One rail, a socket's, to a process of another host.

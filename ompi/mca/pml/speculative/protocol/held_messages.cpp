@@ -4,9 +4,9 @@
 
 namespace overlap::speculative {
 
-void HeldMessages::put(const StreamIdentity& identity, std::span<const std::byte> message) {
-  held_.push_back({identity, {message.begin(), message.end()}});
-  held_bytes_ += message.size();
+void HeldMessages::put(const StreamIdentity& identity, const IncomingMessage& message) {
+  held_.push_back({identity, KeptMessage(message)});
+  held_bytes_ += message.bytes.size();
 }
 
 std::size_t Tombstones::slot(const StreamIdentity& identity) noexcept {

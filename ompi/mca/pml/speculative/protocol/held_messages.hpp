@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <span>
 #include <vector>
 
 #include "headers.hpp"
+#include "incoming_message.hpp"
 
 namespace overlap::speculative {
 
@@ -39,7 +39,7 @@ class HeldMessages {
 
   struct Held {
     StreamIdentity identity;
-    std::vector<std::byte> bytes;  ///< the whole message, prefix included
+    KeptMessage message;  ///< the whole, prefix included
   };
 
   [[nodiscard]] bool empty() const noexcept { return held_.empty(); }
@@ -48,7 +48,7 @@ class HeldMessages {
   [[nodiscard]] bool fits(std::size_t bytes) const noexcept {
     return held_.size() < bound_.messages_max && held_bytes_ + bytes <= bound_.bytes_max;
   }
-  void put(const StreamIdentity& identity, std::span<const std::byte> message);
+  void put(const StreamIdentity& identity, const IncomingMessage& message);
   /// Take out every message that `wanted` says, oldest first.
   template <class Wanted>
   [[nodiscard]] std::vector<Held> take(Wanted&& wanted) {
@@ -56,7 +56,7 @@ class HeldMessages {
     std::deque<Held> left;
     for (Held& each : held_) {
       if (wanted(each.identity)) {
-        held_bytes_ -= each.bytes.size();
+        held_bytes_ -= each.message.bytes.size();
         taken.push_back(std::move(each));
       } else {
         left.push_back(std::move(each));
@@ -70,7 +70,7 @@ class HeldMessages {
   bool drop_oldest(Wanted&& wanted) {
     for (auto each = held_.begin(); each != held_.end(); ++each) {
       if (!wanted(each->identity)) continue;
-      held_bytes_ -= each->bytes.size();
+      held_bytes_ -= each->message.bytes.size();
       held_.erase(each);
       return true;
     }

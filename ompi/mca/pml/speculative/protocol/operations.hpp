@@ -27,8 +27,7 @@ struct RemoteMemory {
   std::uint64_t address = 0;
   std::uint16_t key_bytes = 0;
   bool accessible = false;     ///< false: only fragments can get there
-  const void* rail = nullptr;  ///< what the description came over, for the caller; nullptr when it
-                               ///< had to wait for its turn
+  const void* rail = nullptr;  ///< what the description came over, for the caller
   std::array<std::byte, key_max_bytes> key{};
 };
 

@@ -110,7 +110,8 @@ const char* Protocol::on_sequenced(std::span<const std::byte> whole, const void*
   if (with_prefix) prefix = load<EraPrefix>(whole);
   const auto message = behind_prefix(whole);
   const auto head = load<SequencedHeader>(message);
-  const Streams::Admission admission = streams_.admit(head, with_prefix ? &prefix : nullptr, whole);
+  const Streams::Admission admission =
+      streams_.admit(head, with_prefix ? &prefix : nullptr, {whole, rail});
   counters_.stale_dropped += admission.dropped;
   switch (admission.verdict) {
     case Streams::Verdict::held: return nullptr;
@@ -127,7 +128,7 @@ const char* Protocol::on_sequenced(std::span<const std::byte> whole, const void*
 
 const char* Protocol::admit_again(std::vector<HeldMessages::Held> held) {
   for (const HeldMessages::Held& each : held) {
-    if (const char* fault = on_sequenced(each.bytes, nullptr)) return fault;
+    if (const char* fault = on_sequenced(each.message.bytes, each.message.rail)) return fault;
   }
   return nullptr;
 }
@@ -147,11 +148,12 @@ const char* Protocol::enter_stream(Peer& peer, std::span<const std::byte> messag
   const auto distance = static_cast<std::uint16_t>(head.sequence - expected());
   if (distance >= sequence_half) return "a sequence number that has been seen already";
   if (distance != 0)
-    return stash.put(head.sequence, message) ? nullptr
-                                             : "a sequence number that has been seen already";
+    return stash.put(head.sequence, {message, rail})
+               ? nullptr
+               : "a sequence number that has been seen already";
   if (const char* fault = pass(message, rail)) return fault;
   while (const auto held = stash.take(expected())) {
-    if (const char* fault = pass(*held, nullptr)) return fault;
+    if (const char* fault = pass(held->bytes, held->rail)) return fault;
   }
   return nullptr;
 }

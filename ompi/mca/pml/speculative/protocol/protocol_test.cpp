@@ -147,6 +147,30 @@ TEST_CASE("Forward stream: what comes too early waits for its turn, duplicates o
   CHECK(side.comm.peer(1).forward_stash.empty());
 }
 
+TEST_CASE("Memory keeps the rail that its description came over while the message waits") {
+  Side side;
+  const int rail = 0, other = 0;
+  SECTION("for its turn") {
+    ReceiveOp first;
+    side.post(first, 10, false);
+    CHECK(side.protocol.on_message(rts(1), &rail) == nullptr);
+    CHECK(side.protocol.on_message(eager(0), &other) == nullptr);
+    REQUIRE(side.comm.find_unexpected(1, 5) != nullptr);
+    CHECK(side.comm.find_unexpected(1, 5)->source_memory.rail == &rail);
+  }
+  SECTION("for its communicator") {
+    RtsHeader early{};
+    early.head = head(Kind::rts, 0);
+    early.head.context = 9;
+    early.send = 1;
+    CHECK(side.protocol.on_message(bytes_of(early), &rail) == nullptr);
+    Communicator& later = side.protocol.add_communicator({9, 0, 2, true, true});
+    CHECK(side.protocol.take_early(later) == nullptr);
+    REQUIRE(later.find_unexpected(1, 5) != nullptr);
+    CHECK(later.find_unexpected(1, 5)->source_memory.rail == &rail);
+  }
+}
+
 TEST_CASE(
     "Forward stream: the fast path takes only the next message, and only when nothing waits before "
     "it") {

@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
-#include <vector>
+
+#include "incoming_message.hpp"
 
 namespace overlap::speculative {
 
@@ -17,11 +16,11 @@ class Stash {
  public:
   [[nodiscard]] bool empty() const noexcept { return held_ == nullptr; }
   /// @returns  false when that message is here already
-  [[nodiscard]] bool put(std::uint16_t sequence, std::span<const std::byte> message) {
+  [[nodiscard]] bool put(std::uint16_t sequence, const IncomingMessage& message) {
     if (held_ == nullptr) held_ = std::make_unique<Map>();
-    return held_->try_emplace(sequence, message.begin(), message.end()).second;
+    return held_->try_emplace(sequence, message).second;
   }
-  [[nodiscard]] std::optional<std::vector<std::byte>> take(std::uint16_t sequence) {
+  [[nodiscard]] std::optional<KeptMessage> take(std::uint16_t sequence) {
     if (held_ == nullptr) return std::nullopt;
     auto found = held_->extract(sequence);
     if (found.empty()) return std::nullopt;
@@ -30,7 +29,7 @@ class Stash {
   }
 
  private:
-  using Map = std::map<std::uint16_t, std::vector<std::byte>>;
+  using Map = std::map<std::uint16_t, KeptMessage>;
   std::unique_ptr<Map> held_;
 };
 

@@ -59,7 +59,7 @@ EraPrefix Streams::announce(Peer& peer) noexcept {
 }
 
 Streams::Admission Streams::admit(const SequencedHeader& head, const EraPrefix* prefix,
-                                  std::span<const std::byte> whole) {
+                                  const IncomingMessage& whole) {
   if (prefix != nullptr) note_era(prefix->era);
   Communicator* comm = find(head.context);
   if (comm == nullptr) return without_communicator(head, prefix != nullptr, whole);
@@ -72,7 +72,7 @@ Streams::Admission Streams::admit(const SequencedHeader& head, const EraPrefix* 
 }
 
 Streams::Admission Streams::without_communicator(const SequencedHeader& head, bool has_prefix,
-                                                 std::span<const std::byte> whole) {
+                                                 const IncomingMessage& whole) {
   const StreamIdentity identity = identity_of(head);
   const bool forward = is_forward(kind_of(head.kind_version));
   if (!existed(head.context)) {
@@ -91,7 +91,7 @@ Streams::Admission Streams::without_communicator(const SequencedHeader& head, bo
 }
 
 Streams::Admission Streams::forward_to(Communicator& comm, const SequencedHeader& head,
-                                       const EraPrefix* prefix, std::span<const std::byte> whole) {
+                                       const EraPrefix* prefix, const IncomingMessage& whole) {
   if (static_cast<std::size_t>(head.source) >= comm.size()) {
     if (comm.has_predecessor && head.incarnation != 0) return {Verdict::stale};
     return {Verdict::fault, nullptr, "a source rank outside the communicator"};
@@ -128,11 +128,11 @@ bool Streams::is_dead(const Communicator& comm, std::int32_t source, const EraPr
   return prefix.era < comm.birth || prefix.process != host_.process_of(comm, source);
 }
 
-Streams::Admission Streams::hold(const StreamIdentity& identity, std::span<const std::byte> whole) {
+Streams::Admission Streams::hold(const StreamIdentity& identity, const IncomingMessage& whole) {
   std::size_t dropped = 0;
   // Where a communicator had this context before and none has it now, a message is nearly always a
   // stale one: those make room.
-  while (!held_.fits(whole.size())) {
+  while (!held_.fits(whole.bytes.size())) {
     if (!held_.drop_oldest([this](const StreamIdentity& held) {
           return existed(held.context) && find(held.context) == nullptr;
         })) {

@@ -56,7 +56,7 @@ class Streams {
   /// @param prefix  nullptr when the message has none
   /// @param whole   the message with its prefix
   [[nodiscard]] Admission admit(const SequencedHeader& head, const EraPrefix* prefix,
-                                std::span<const std::byte> whole);
+                                const IncomingMessage& whole);
   /// Take the held messages of a context, or of one stream, to be admitted again.
   [[nodiscard]] std::vector<HeldMessages::Held> take_held(std::uint16_t context);
   [[nodiscard]] std::vector<HeldMessages::Held> take_held(const StreamIdentity& identity);
@@ -75,12 +75,12 @@ class Streams {
 
  private:
   [[nodiscard]] Admission without_communicator(const SequencedHeader& head, bool has_prefix,
-                                               std::span<const std::byte> whole);
+                                               const IncomingMessage& whole);
   [[nodiscard]] Admission forward_to(Communicator& comm, const SequencedHeader& head,
-                                     const EraPrefix* prefix, std::span<const std::byte> whole);
+                                     const EraPrefix* prefix, const IncomingMessage& whole);
   [[nodiscard]] bool is_dead(const Communicator& comm, std::int32_t source,
                              const EraPrefix& prefix);
-  [[nodiscard]] Admission hold(const StreamIdentity& identity, std::span<const std::byte> whole);
+  [[nodiscard]] Admission hold(const StreamIdentity& identity, const IncomingMessage& whole);
   [[nodiscard]] bool existed(std::uint16_t context) const noexcept {
     return context < existed_.size() && existed_[context];
   }

@@ -38,7 +38,7 @@ struct Side final : Host {
     std::memcpy(bytes.data() + sizeof prefix, &head, sizeof head);
     const std::span<const std::byte> whole(bytes);
     return streams.admit(head, era == 0 ? nullptr : &prefix,
-                         era == 0 ? whole.subspan(sizeof prefix) : whole);
+                         {era == 0 ? whole.subspan(sizeof prefix) : whole});
   }
 
   std::vector<std::uint64_t> ranks{0, 1, 2};
