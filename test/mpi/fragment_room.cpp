@@ -162,6 +162,35 @@ TEST_CASE("A message for a process in MPI_Recv does not wait for another one tha
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST_CASE("A receive does not wait for its sender, who has messages without room to take") {
+  if (size() < 3 || !direct()) return;
+  constexpr int n = 1 << 20;
+  constexpr std::size_t messages = 3000;
+  Steps steps;
+  std::vector<double> small(messages, 5);
+  std::vector<MPI_Request> requests(messages, MPI_REQUEST_NULL);
+  Bytes data = rank() == 1 ? pattern(n, 3) : empty(n);
+  if (rank() == 0) {
+    MPI_Probe(1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (std::size_t i = 0; i < messages; ++i)
+      MPI_Isend(&small[i], 1, MPI_DOUBLE, 1, 5, MPI_COMM_WORLD, &requests[i]);
+    MPI_Recv(data.data(), n, MPI_BYTE, 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    steps.reach(1);
+    CHECK(holds(data, n, 3));
+    MPI_Waitall(static_cast<int>(messages), requests.data(), MPI_STATUSES_IGNORE);
+  } else if (rank() == 1) {
+    MPI_Isend(data.data(), n, MPI_BYTE, 0, 4, MPI_COMM_WORLD, requests.data());
+    steps.wait_for(1);
+    for (double& each : small) {
+      each = 0;
+      MPI_Recv(&each, 1, MPI_DOUBLE, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    MPI_Wait(requests.data(), MPI_STATUS_IGNORE);
+    CHECK(small == std::vector<double>(messages, 5));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 TEST_CASE("A copy that needs no room does not wait behind fragments that have none") {
   if (size() < 3 || set_to("OMPI_MCA_btl_vader_single_copy_mechanism", "none")) return;
   constexpr int n = 8 << 20;

@@ -135,6 +135,8 @@ class Endpoint {
 
   /// Must a new message wait, behind others or because BTLs keep enough of them already?
   [[nodiscard]] bool crowded() const noexcept { return !messages_.empty() || is_full(); }
+  /// Do messages wait here for room?
+  [[nodiscard]] bool has_waiting_messages() const noexcept { return !messages_.empty(); }
   /// Do BTLs keep as many messages as they may? A socket takes any number: back-pressure is ours.
   [[nodiscard]] bool is_full() const noexcept { return kept_messages_ >= kept_messages_max; }
   /// A message goes to a BTL that may keep it; and it has been sent.

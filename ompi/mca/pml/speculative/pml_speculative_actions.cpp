@@ -39,8 +39,9 @@ void describe_target(Outgoing& out, ReceiveRequest& request, Endpoint& endpoint)
 }
 
 /// The last message of a request ends nothing before it has left: the process may make no more
-/// calls once its request is complete.
-MessageHold hold_for(const Action& action, Kind kind) {
+/// calls once its request is complete. But a receive does not wait behind messages without room, as
+/// long as their target computes: this process comes back to MPI for those.
+MessageHold hold_for(const Action& action, Kind kind, const Endpoint& endpoint) {
   const bool last = kind == Kind::done || kind == Kind::rtr_ack || kind == Kind::sync_ack;
   if (!last) return {};
   if (action.send != nullptr) {
@@ -49,7 +50,7 @@ MessageHold hold_for(const Action& action, Kind kind) {
     request.life.hold();
     return make_hold<let_go_send>(&request);
   }
-  if (action.receive == nullptr) return {};
+  if (action.receive == nullptr || endpoint.has_waiting_messages()) return {};
   ReceiveRequest& request = request_of(*action.receive);
   if (!request.life.active()) return {};
   request.life.hold();
@@ -156,7 +157,7 @@ void Actions::send_control(const Action& action) {
   const std::size_t length = encode(action.message, out.accessible ? &out.memory : nullptr, bytes);
   const std::optional<node::Envelope> announces = announcement_of(action, kind);
   endpoint->send_control(*out.rail, tag_control, std::span<const std::byte>(bytes).first(length),
-                         hold_for(action, kind), announces ? &*announces : nullptr);
+                         hold_for(action, kind, *endpoint), announces ? &*announces : nullptr);
 }
 
 }  // namespace overlap::speculative
