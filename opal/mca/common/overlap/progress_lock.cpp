@@ -19,6 +19,13 @@ namespace {
 
 long membarrier_call(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0); }
 
+/// Does this command reach the kernel? It refuses flags that do not exist, and changes nothing; a
+/// seccomp filter that refuses the command answers otherwise.
+bool reaches_kernel(int command) noexcept {
+  constexpr unsigned no_such_flags = ~0U;
+  return syscall(SYS_membarrier, command, no_such_flags, 0) == -1 && errno == EINVAL;
+}
+
 void futex_call(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) noexcept {
   static_assert(sizeof(word) == sizeof(std::uint32_t) &&
                 std::atomic<std::uint32_t>::is_always_lock_free);
@@ -35,8 +42,11 @@ bool LinuxPlatform::offers_biased() noexcept {
       MEMBARRIER_CMD_PRIVATE_EXPEDITED | MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED;
   const int saved_errno = errno;
   const long offered = membarrier_call(MEMBARRIER_CMD_QUERY);
+  const bool usable = offered > 0 && (offered & needed) == needed &&
+                      reaches_kernel(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+                      reaches_kernel(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
   errno = saved_errno;
-  return offered > 0 && (offered & needed) == needed;
+  return usable;
 }
 
 void LinuxPlatform::ready_guest() noexcept {
