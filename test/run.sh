@@ -96,7 +96,7 @@ run_checks() {
     find "$1" -name '*.trs' -exec rm -f {} +
     # Those with the longest tests first. Catch2's main is what they share.
     folders=$(cd "$1" && find . -name Makefile -exec grep -l '^check-TESTS:' {} + | sed 's,/Makefile$,,' | grep -vx './docs' | sort -r |
-        awk '/coll\/mq\/protocol|ompi\/mca\/common\/overlap$/ { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }')
+        awk '/(coll\/mq|newrma|speculative)\/protocol|ompi\/mca\/common\/overlap$/ { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }')
     {
         make -C "$1/test/support" -j"$jobs" check-am
         # It has no use for Catch2.

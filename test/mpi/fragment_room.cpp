@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "scene.hpp"
 
+#include <csignal>
+
 using namespace overlap::test;
 
 namespace {
@@ -187,6 +189,69 @@ TEST_CASE("A receive does not wait for its sender, who has messages without room
     }
     MPI_Wait(requests.data(), MPI_STATUS_IGNORE);
     CHECK(small == std::vector<double>(messages, 5));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("A copy ends in the call that begins it where nobody else could go on with it") {
+  if (!direct() || interrupts()) return;
+  constexpr int n = 8 << 20;
+  Steps steps;
+  Bytes data = rank() == 0 ? pattern(n, 3) : empty(n);
+  if (rank() == 0) {
+    MPI_Send(data.data(), n, MPI_BYTE, 1, 4, MPI_COMM_WORLD);
+    steps.reach(1);
+  } else if (rank() == 1) {
+    MPI_Request request;
+    MPI_Irecv(data.data(), n, MPI_BYTE, 0, 4, MPI_COMM_WORLD, &request);
+    const Bytes untouched = empty(1);
+    yield_until([&] {
+      int is_there = 0;
+      MPI_Iprobe(0, 9, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
+      return data[0] != untouched[0];
+    });
+    steps.wait_for(1);  // outside MPI
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(holds(data, n, 3));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("MPI_Send does not wait for a message in fragments of another process") {
+  if (size() < 3) return;
+  constexpr int large_rows = 2 << 20;  // 16 MiB
+  struct Scenery {
+    std::atomic<int> pid;  ///< of rank 1
+    double in[large_rows];
+  };
+  const Shared<Scenery> shared;
+  Steps steps;
+  const Column column(large_rows);
+  Bytes small = rank() == 0 ? pattern(1 << 16, 3) : empty(1 << 16);
+  const int small_bytes = static_cast<int>(small.size());
+  if (rank() == 0) {
+    MPI_Request request;
+    MPI_Irecv(shared->in, large_rows, MPI_DOUBLE, 1, 4, MPI_COMM_WORLD, &request);
+    steps.reach(1);
+    MPI_Send(small.data(), small_bytes, MPI_BYTE, 2, 5, MPI_COMM_WORLD);
+    steps.reach(2);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (const double each : shared->in) REQUIRE(each == 7);
+  } else if (rank() == 1) {
+    const std::vector<double> data(std::size_t{2} * large_rows, 7);
+    shared->pid.store(getpid());
+    steps.wait_for(1);
+    compute(microseconds(20000));  // rank 0 is in MPI_Send by then
+    MPI_Send(data.data(), 1, column, 0, 4, MPI_COMM_WORLD);
+  } else if (rank() == 2) {
+    // In the middle of the large message its sender is halted.
+    const std::atomic_ref<double> first(shared->in[0]);
+    yield_until([&first] { return first.load() != 0; });
+    REQUIRE(kill(shared->pid.load(), SIGSTOP) == 0);
+    MPI_Recv(small.data(), small_bytes, MPI_BYTE, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    steps.wait_for(2);
+    REQUIRE(kill(shared->pid.load(), SIGCONT) == 0);
+    CHECK(holds(small, small.size(), 3));
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }

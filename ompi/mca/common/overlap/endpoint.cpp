@@ -31,7 +31,8 @@ constexpr std::uint32_t control_flags(bool wakes) noexcept {
 constexpr std::size_t round_messages = 64;
 constexpr std::size_t round_copies = 1;
 
-// An MPI thread waits for a pass of the interrupt thread at most: 30 us here.
+// A thread that wants to enter waits for one pass of another one at most: of the interrupt thread
+// 30 us here.
 constexpr std::uint64_t call_pass_bytes = std::uint64_t{1} << 20U;
 constexpr std::uint64_t thread_pass_bytes = std::uint64_t{1} << 18U;
 
@@ -186,7 +187,10 @@ bool Endpoint::leaves_copy(std::uint64_t bytes) const noexcept {
 
 std::uint64_t Endpoint::copy_pass_bytes() const noexcept {
   if (!copies_itself_) return UINT64_MAX;
-  return all_.in_interrupt_thread ? thread_pass_bytes : call_pass_bytes;
+  if (all_.in_interrupt_thread) return thread_pass_bytes;
+  // Alone, a process ends a copy in the call that begins it, as ob1 does: it may compute next, and
+  // the sender sit in MPI for as long.
+  return all_.wakes_neighbours || opal_using_threads() ? call_pass_bytes : UINT64_MAX;
 }
 
 void Endpoint::wait_as_message(Work& work) noexcept {

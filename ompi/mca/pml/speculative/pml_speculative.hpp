@@ -130,8 +130,8 @@ class LeftMessages {
 };
 
 /// Large messages that come through shared memory from senders that sit in MPI until they are here,
-/// and calls of MPI_Send of this process that wait. The last of these ends behind them: a process
-/// that leaves MPI in the middle of a copy keeps its sender there.
+/// and calls of MPI_Send of this process that wait, during which they began. The last of these ends
+/// behind them: a process that leaves MPI in the middle of a copy keeps its sender there.
 ///
 /// @thread  progress lock held, but for keep_call()
 class AwaitedCopies {

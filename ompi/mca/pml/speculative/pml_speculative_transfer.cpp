@@ -54,6 +54,7 @@ CopyWay choose_way(ReceiveRequest& request) noexcept {
 }  // namespace
 
 BlockingCopies blocking_copies() noexcept {
+  if (opal_using_threads()) return BlockingCopies::read;  // no message is pushed
   switch (tunables.blocking_copy) {
     case blocking_copy_choice::read: return BlockingCopies::read;
     case blocking_copy_choice::fragments: return BlockingCopies::fragments;
@@ -109,9 +110,11 @@ void ReceiveTransfer::start_read() {
   if (endpoint == nullptr) abort_bad_message("no way to answer it", {});
   BlockingCopy& copy = request_.copy;
   const bool sender_waits = op.sender_waits && endpoint->copies_itself();
-  copy.awaited = sender_waits && !request_.caller_waits;
-  if (copy.awaited) pml->awaited_copies.begin();
   const bool can_read = op.source_memory.accessible && request_.contiguous;
+  // What can only come in fragments needs calls of this process anyway.
+  copy.awaited =
+      can_read && sender_waits && !request_.caller_waits && pml->awaited_copies.in_send();
+  if (copy.awaited) pml->awaited_copies.begin();
   copy.way = can_read && sender_waits ? choose_way(request_) : CopyWay::read;
   if (!can_read || copy.way == CopyWay::fragments) {
     ended(false);
