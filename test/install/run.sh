@@ -29,7 +29,7 @@ try() {
     fi
 }
 
-run() { timeout -k 5 60 "$mpirun" --oversubscribe -n 2 "$@"; }
+run() { timeout -k 5 180 "$mpirun" --oversubscribe -n 2 "$@"; }
 
 cat >"$work/hello.c" <<'EOF'
 #include <mpi.h>
