@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "scene.hpp"
 
+#include <algorithm>
 #include <csignal>
 
 using namespace overlap::test;
@@ -236,7 +237,7 @@ TEST_CASE("MPI_Send does not wait for a message in fragments of another process"
     MPI_Send(small.data(), small_bytes, MPI_BYTE, 2, 5, MPI_COMM_WORLD);
     steps.reach(2);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-    for (const double each : shared->in) REQUIRE(each == 7);
+    CHECK(std::ranges::all_of(shared->in, [](double each) { return each == 7; }));
   } else if (rank() == 1) {
     const std::vector<double> data(std::size_t{2} * large_rows, 7);
     shared->pid.store(getpid());
