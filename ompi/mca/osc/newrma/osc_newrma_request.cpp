@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "osc_newrma_request.hpp"
 
+#include <memory>
+
 #include "ompi/mca/common/overlap/entry.hpp"
 #include "ompi/mca/common/overlap/process.hpp"
 

@@ -114,19 +114,13 @@ class Delivery final : public Host {
 /// @thread  progress lock held for every call
 class LeftMessages {
  public:
-  void add(std::span<const std::byte> message, const void* rail) {
-    messages_.push_back({{message.begin(), message.end()}, rail});
-  }
+  void add(const IncomingMessage& message) { messages_.emplace_back(message); }
   [[nodiscard]] bool empty() const noexcept { return messages_.empty(); }
   /// Handle them in the order in which they came. @returns  how many
   std::size_t handle_all();
 
  private:
-  struct Message {
-    std::vector<std::byte> bytes;
-    const void* rail;
-  };
-  std::vector<Message> messages_;
+  std::vector<KeptMessage> messages_;
 };
 
 /// Large messages that come through shared memory from senders that sit in MPI until they are here,

@@ -34,7 +34,7 @@ void handle_interrupted(std::span<const std::byte> message, const void* rail) {
     return;
   }
   ++common::counters.interrupt_left;
-  pml->left.add(message, rail);
+  pml->left.add({message, rail});
   set_retries();
 }
 
@@ -94,8 +94,8 @@ void prepare_convertor(ReceiveRequest& request) {
 }  // namespace
 
 std::size_t LeftMessages::handle_all() {
-  const std::vector<Message> messages = std::exchange(messages_, {});
-  for (const Message& each : messages) handle(each.bytes, each.rail);
+  const std::vector<KeptMessage> messages = std::exchange(messages_, {});
+  for (const KeptMessage& each : messages) handle(each.bytes, each.rail);
   return messages.size();
 }
 

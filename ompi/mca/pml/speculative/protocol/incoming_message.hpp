@@ -19,7 +19,6 @@ struct KeptMessage {
   std::vector<std::byte> bytes;
   const void* rail = nullptr;
 
-  KeptMessage() = default;
   explicit KeptMessage(const IncomingMessage& message)
       : bytes(message.bytes.begin(), message.bytes.end()), rail(message.rail) {}
 };
