@@ -217,7 +217,7 @@ lane() {
 # Programs that wait for each other leave cores idle, so two levels at a time.
 say "install, mpi, ring, programs: two at a time"
 lane mpi:2700 &
-lane ring:1800 programs:1200 install:1200
+lane ring:1200 programs:900 install:900
 wait
 cat "$builds/lane.mpi" "$builds/lane.ring"
 ! wanted vm || run_script vm 2400

@@ -48,12 +48,12 @@ try() {
     fi
     cleanup >/dev/null 2>&1
 }
-# eventually COMMAND...: until it succeeds, for a minute at most.
+# eventually COMMAND...: until it succeeds, for ten seconds at most.
 eventually() {
     attempt=0
     until "$@"; do
         attempt=$((attempt + 1))
-        [ $attempt -lt 1200 ] || { echo "not within a minute: $*"; return 1; }
+        [ $attempt -lt 200 ] || { echo "not within ten seconds: $*"; return 1; }
         sleep 0.05
     done
 }

@@ -29,7 +29,7 @@ try() {
     fi
 }
 
-run() { timeout -k 5 180 "$mpirun" --oversubscribe -n 2 "$@"; }
+run() { timeout -k 5 60 "$mpirun" --oversubscribe -n 2 "$@"; }
 
 cat >"$work/hello.c" <<'EOF'
 #include <mpi.h>
@@ -218,6 +218,15 @@ uninstall() {
     [ -z "$left" ]
 }
 try "make uninstall leaves nothing" uninstall
+
+# Where the component itself goes, without a build.
+site_wide() {
+    mkdir "$work/site-wide" && cd "$work/site-wide" && "$configured_from/configure" && make -C ompi/mca/pml/speculative installdirs DESTDIR="$work/folders" || return 1
+    folder=$("$ompi_info" --parsable --path pkglibdir | sed -n 's/^path:pkglibdir://p')
+    find "$work/folders"
+    [ -d "$work/folders$folder" ]
+}
+try "without --prefix the component goes into Open MPI's own folder" site_wide
 
 # One build for two questions: each takes minutes.
 site_wide_without_folder() {

@@ -51,7 +51,7 @@ hpcc_case() {
     folder=$work/hpcc-$1
     rm -rf "$folder" && mkdir -p "$folder" && cd "$folder" || return
     sed "s/@N@/$4/; s/@Q@/$5/" "$here/hpccinf.txt" >hpccinf.txt
-    if ! run 240 "$2" "$3" hpcc >log 2>&1; then
+    if ! run 90 "$2" "$3" hpcc >log 2>&1; then
         fail "hpcc $1 (exit status)" log
         return
     fi
@@ -77,7 +77,7 @@ netpipe_case() {
     name=$1 btl=$2
     shift 2
     log=$work/netpipe-$(echo "$name" | tr ' ' -)
-    if ! run 180 2 "$btl" NPopenmpi -o "$log.np" "$@" >"$log" 2>&1; then
+    if ! run 60 2 "$btl" NPopenmpi -o "$log.np" "$@" >"$log" 2>&1; then
         fail "netpipe $name (exit status)" "$log"
         return
     fi
@@ -92,7 +92,7 @@ netpipe_case() {
 # messages_case NAME RANKS BTL: one result per case of messages.py.
 messages_case() {
     log=$work/messages-$1
-    run 240 "$2" "$3" "$python" -m mpi4py "$here/messages.py" >"$log" 2>&1
+    run 90 "$2" "$3" "$python" -m mpi4py "$here/messages.py" >"$log" 2>&1
     status=$?
     sed -n "s/^ok \(.*\)/PASS programs: mpi4py $1: \1/p" "$log"
     if [ $status -ne 0 ] || ! grep -q '^all cases passed$' "$log"; then
@@ -111,7 +111,7 @@ onesided_case() {
     shift 4
     log=$work/onesided-$(echo "$name" | tr ' ,' '--')
     # shellcheck disable=SC2086
-    if run 240 "$ranks" "$btl" $osc "$@" >"$log" 2>&1 && grep -qE "$words" "$log"; then pass "$name"; else fail "$name" "$log"; fi
+    if run 90 "$ranks" "$btl" $osc "$@" >"$log" 2>&1 && grep -qE "$words" "$log"; then pass "$name"; else fail "$name" "$log"; fi
 }
 
 # nwchem_case NAME RANKS BTL: the energies of water.nw, as every process count and transport must find them.
@@ -119,7 +119,7 @@ nwchem_case() {
     folder=$work/nwchem-$1
     rm -rf "$folder" && mkdir -p "$folder" && cp "$here/water.nw" "$folder" && cd "$folder" || return
     # shellcheck disable=SC2086
-    if run 240 "$2" "$3" $osc nwchem.openmpi water.nw >log 2>&1 && [ "$(grep -cE 'Total SCF energy = +-75\.98399682' log)" = 2 ] &&
+    if run 90 "$2" "$3" $osc nwchem.openmpi water.nw >log 2>&1 && [ "$(grep -cE 'Total SCF energy = +-75\.98399682' log)" = 2 ] &&
         grep -qE 'Total MP2 energy +-76\.11277184' log; then pass "nwchem $1"; else fail "nwchem $1" log; fi
 }
 
@@ -205,7 +205,7 @@ profile_case() { # NAME CALL COMMAND...
     log=$work/profile-$1
     name=$1 call=$2
     shift 2
-    if run 240 2 vader -x LD_PRELOAD="$prefix/lib/overlap/libwaitprofile.so" "$@" >"$log" 2>&1 &&
+    if run 90 2 vader -x LD_PRELOAD="$prefix/lib/overlap/libwaitprofile.so" "$@" >"$log" 2>&1 &&
         grep -qE "^$call +[1-9]" "$log"; then pass "waitprofile $name"; else fail "waitprofile $name: no $call" "$log"; fi
 }
 [ -z "$python" ] || profile_case mpi4py MPI_Mrecv "$python" -m mpi4py "$here/messages.py"
