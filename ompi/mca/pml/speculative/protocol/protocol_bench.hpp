@@ -1,5 +1,5 @@
-// For tests: the protocol of one process within reach, and messages for it; the test plays the other
-// process.
+// For tests: the protocol of one process within reach, and messages for it; the test plays the
+// other process.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
