@@ -38,7 +38,7 @@ void handle_interrupted(std::span<const std::byte> message, const void* rail) {
   set_retries();
 }
 
-void receive(const Received& received) noexcept {
+[[gnu::noinline]] void receive(const Received& received) noexcept {
   in_callback([&received] {
     pml->driver.note_event();
     std::vector<std::byte> storage;
@@ -91,6 +91,17 @@ void prepare_convertor(ReceiveRequest& request) {
   request.converter_ready = true;
 }
 
+[[gnu::noinline]] void unpack(ReceiveRequest& request, std::size_t offset_bytes,
+                              std::span<const std::byte> payload) {
+  opal_convertor_t& convertor = request.base.req_base.req_convertor;
+  if (!request.converter_ready) prepare_convertor(request);
+  opal_convertor_set_position(&convertor, &offset_bytes);
+  iovec piece{const_cast<std::byte*>(payload.data()), payload.size()};
+  std::uint32_t pieces = 1;
+  std::size_t unpacked = payload.size();
+  opal_convertor_unpack(&convertor, &piece, &pieces, &unpacked);
+}
+
 }  // namespace
 
 std::size_t LeftMessages::handle_all() {
@@ -110,14 +121,7 @@ void Delivery::deliver(ReceiveOp& op, std::uint64_t offset_bytes,
     std::memcpy(static_cast<char*>(data_start(request)) + offset_bytes, payload.data(), bytes);
     return;
   }
-  opal_convertor_t& convertor = request.base.req_base.req_convertor;
-  if (!request.converter_ready) prepare_convertor(request);
-  std::size_t position = offset_bytes;
-  opal_convertor_set_position(&convertor, &position);
-  iovec piece{const_cast<std::byte*>(payload.data()), bytes};
-  std::uint32_t pieces = 1;
-  std::size_t unpacked = bytes;
-  opal_convertor_unpack(&convertor, &piece, &pieces, &unpacked);
+  unpack(request, offset_bytes, payload.first(bytes));
 }
 
 std::uint64_t Delivery::process_of(const Communicator& own, std::int32_t rank) {

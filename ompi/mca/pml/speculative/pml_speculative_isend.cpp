@@ -240,8 +240,8 @@ void wait_for_room(EagerSend& eager) {
 
 /// Send an eager message whose place in the stream is taken, in whatever way the BTL has room for.
 /// Afterwards eager.request is set if the message outlives the call.
-void send_eager(EagerSend& eager, SendFacts facts) {
-  SendPath path = choose_path(facts);
+/// @param path  the first to try
+void send_eager(EagerSend& eager, SendPath path, const SendFacts& facts) {
   for (;;) {
     bool sent = false;
     switch (path) {
@@ -269,39 +269,62 @@ opal_convertor_t* convertor_for(const SendCall& call, const Endpoint& endpoint, 
   return &own;
 }
 
-/// Send the data of an eager message behind its header.
-void send_behind(std::span<const std::byte> header, mca_btl_base_tag_t tag, const SendCall& call,
-                 Endpoint& endpoint, std::uint64_t eager_bytes, SendRequest*& request) {
-  const bool plain = is_contiguous(*call.type, call.count);
-  Rail& rail = endpoint.next_eager();
+[[gnu::always_inline]] inline SendFacts facts_of(const SendCall& call, const Endpoint& endpoint,
+                                                 const Rail& rail) noexcept {
+  return {.bytes = call.bytes(),
+          .eager_bytes = endpoint.eager_bytes,
+          .zero_copy_bytes = call.buffered() ? 0 : zero_copy_bytes(rail),
+          .can_inject = rail.btl().btl_sendi != nullptr,
+          .plain = is_contiguous(*call.type, call.count),
+          .crowded = endpoint.crowded(),
+          .refuses_for_room = rail.refuses_for_room};
+}
+
+/// @param refused  the BTL has refused to inject the message
+[[gnu::noinline]] void send_by_path(std::span<const std::byte> header, mca_btl_base_tag_t tag,
+                                    const SendCall& call, Endpoint& endpoint, Rail& rail,
+                                    bool refused, SendRequest*& request) {
+  const SendFacts facts = facts_of(call, endpoint, rail);
+  const SendPath path = refused ? after_refusal(SendPath::inject, facts) : choose_path(facts);
   opal_convertor_t own;
-  EagerSend eager{call,   endpoint, rail, header, tag, convertor_for(call, endpoint, plain, own),
-                  request};
-  const std::uint64_t lend = call.buffered() ? 0 : zero_copy_bytes(rail);
-  send_eager(eager, {.bytes = call.bytes(),
-                     .eager_bytes = eager_bytes,
-                     .zero_copy_bytes = lend,
-                     .can_inject = rail.btl().btl_sendi != nullptr,
-                     .plain = plain,
-                     .crowded = endpoint.crowded(),
-                     .refuses_for_room = rail.refuses_for_room});
-  if (eager.convertor == &own) OBJ_DESTRUCT(&own);
+  opal_convertor_t* const convertor = convertor_for(call, endpoint, facts.plain, own);
+  EagerSend eager{call, endpoint, rail, header, tag, convertor, request};
+  send_eager(eager, path, facts);
+  if (convertor == &own) OBJ_DESTRUCT(&own);
   request = eager.request;
 }
 
-/// An eager message, synchronous or not. @param request  in: the one it must use, or nullptr; out:
-/// the one that is not complete yet, or nullptr
-void start_eager(const SendCall& call, Peer& peer, Endpoint& endpoint, std::uint64_t eager_bytes,
-                 SendRequest*& request) {
-  if (call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS) [[unlikely]] {
-    request->op.peer = &peer;
-    const Prefixed<EagerSyncHeader> header = pml->protocol.eager_sync_header(request->op);
-    send_behind(header.bytes(), tag_control, call, endpoint, eager_bytes, request);
-    return;
+/// Send the data of an eager message behind its header.
+[[gnu::always_inline]] inline void send_behind(std::span<const std::byte> header,
+                                               mca_btl_base_tag_t tag, const SendCall& call,
+                                               Endpoint& endpoint, SendRequest*& request) {
+  Rail& rail = endpoint.next_eager();
+  // What nearly every message needs, and nothing else, in front of all the rest.
+  const SendFacts facts = facts_of(call, endpoint, rail);
+  const bool injects = choose_path(facts) == SendPath::inject && facts.plain;
+  if (injects) [[likely]] {
+    opal_convertor_t* const convertor =
+        facts.bytes > 0 ? byte_convertor.at(call.start(), facts.bytes) : nullptr;
+    if (rail.try_inject(tag, header, convertor, facts.bytes, eager_flags)) [[likely]]
+      return;
   }
+  send_by_path(header, tag, call, endpoint, rail, injects, request);
+}
+
+/// An eager message that is not synchronous. @param request  in: the one it must use, or nullptr;
+/// out: the one that is not complete yet, or nullptr
+[[gnu::always_inline]] inline void start_eager(const SendCall& call, Peer& peer, Endpoint& endpoint,
+                                               SendRequest*& request) {
   const Prefixed<SequencedHeader> header = pml->protocol.eager_header(peer, call.tag);
-  send_behind(header.bytes(), tag_eager, call, endpoint, eager_bytes, request);
+  send_behind(header.bytes(), tag_eager, call, endpoint, request);
   if (request != nullptr) end(*request);  // but for what holds it
+}
+
+void start_eager_sync(const SendCall& call, Peer& peer, Endpoint& endpoint, SendRequest& request) {
+  request.op.peer = &peer;
+  const Prefixed<EagerSyncHeader> header = pml->protocol.eager_sync_header(request.op);
+  SendRequest* same = &request;
+  send_behind(header.bytes(), tag_control, call, endpoint, same);
 }
 
 /// Poll the network once before a large send, so that an RTR that has arrived is used (P1.4).
@@ -335,29 +358,38 @@ int start_rendezvous(const SendCall& call, Peer& peer, Endpoint& endpoint, SendR
   return OMPI_SUCCESS;
 }
 
+/// A message that needs a request: large, persistent or synchronous.
+[[gnu::noinline]] int start_with_request(const SendCall& call, Peer& peer, Endpoint& endpoint,
+                                         SendRequest*& request) {
+  const bool eager = call.bytes() <= endpoint.eager_bytes;
+  if (!eager && may_speculate(endpoint)) look_early(peer, call.tag);
+  if (request == nullptr) request = &make_request(call, endpoint, false);
+  activate(*request);
+  request->op.tag = call.tag;
+  request->op.length_bytes = call.bytes();
+  request->op.synchronous = call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS;
+  if (!eager) return start_rendezvous(call, peer, endpoint, *request);
+  if (request->op.synchronous) {
+    start_eager_sync(call, peer, endpoint, *request);
+  } else {
+    start_eager(call, peer, endpoint, request);
+  }
+  return OMPI_SUCCESS;
+}
+
 /// Start a message. @param request  in: a persistent request, or nullptr; out: the request that
 /// MPI completes later, or nullptr when the message is complete
-int start_message(const SendCall& call, SendRequest*& request) {
+[[gnu::always_inline]] inline int start_message(const SendCall& call, SendRequest*& request) {
   Peer& peer = protocol_of(call.comm).peer(call.destination);
   Endpoint* endpoint = endpoint_of(peer);
   if (endpoint == nullptr) [[unlikely]]
     return OMPI_ERR_UNREACH;
-  const std::uint64_t eager_bytes = endpoint->eager_bytes;
-  const bool eager = call.bytes() <= eager_bytes;
-  if (!eager && may_speculate(*endpoint)) look_early(peer, call.tag);
-  const bool persistent = request != nullptr;
-  if (!eager || persistent || call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS) {
-    if (!persistent) request = &make_request(call, *endpoint, false);
-    activate(*request);
-    request->op.tag = call.tag;
-    request->op.length_bytes = call.bytes();
-    request->op.synchronous = call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS;
-  }
   int rc = OMPI_SUCCESS;
-  if (eager) [[likely]] {
-    start_eager(call, peer, *endpoint, eager_bytes, request);
+  if (call.bytes() <= endpoint->eager_bytes && request == nullptr &&
+      call.mode != MCA_PML_BASE_SEND_SYNCHRONOUS) [[likely]] {
+    start_eager(call, peer, *endpoint, request);
   } else {
-    rc = start_rendezvous(call, peer, *endpoint, *request);
+    rc = start_with_request(call, peer, *endpoint, request);
   }
   if (rc == OMPI_SUCCESS) pml->actions.run();  // one to this very process has been received by now
   return rc;

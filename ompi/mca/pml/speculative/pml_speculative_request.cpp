@@ -72,12 +72,13 @@ bool completes_at_once(const ompi_request_t& request, const RequestLife& life) n
          !life.freed() && request.req_complete != REQUEST_COMPLETED;
 }
 
+/// As ompi_request_complete, of which nothing else is left without threads and callback:
 /// MPI_Waitall and its like put the address of their count in the place of REQUEST_PENDING.
 void complete_at_once(ompi_request_t& request) noexcept {
-  if (request.req_complete == REQUEST_PENDING)
-    request.req_complete = REQUEST_COMPLETED;
-  else
-    ompi_request_complete(&request, true);
+  void* const waiting = const_cast<void*>(request.req_complete);
+  request.req_complete = REQUEST_COMPLETED;
+  if (waiting != REQUEST_PENDING)
+    wait_sync_update(static_cast<ompi_wait_sync_t*>(waiting), 1, request.req_status.MPI_ERROR);
 }
 
 template <class Request>

@@ -29,14 +29,7 @@ Peer& Communicator::make_peer(std::int32_t rank) {
   return *peer;
 }
 
-void Communicator::post(ReceiveOp& op) {
-  op.order = next_order_++;
-  ++posted_count;
-  if (op.source != any_source && op.tag != any_tag) {
-    op.peer = &peer(op.source);
-    op.peer->posted.insert(op);
-    return;
-  }
+void Communicator::post_wild(ReceiveOp& op) {
   ++wild_receives;
   if (op.source != any_source) {
     op.peer = &peer(op.source);
@@ -48,12 +41,7 @@ void Communicator::post(ReceiveOp& op) {
   }
 }
 
-void Communicator::unpost(ReceiveOp& op) noexcept {
-  --posted_count;
-  if (op.source != any_source && op.tag != any_tag) {
-    op.peer->posted.remove(op);
-    return;
-  }
+void Communicator::unpost_wild(ReceiveOp& op) noexcept {
   --wild_receives;
   if (op.source == any_source && op.tag != any_tag) {
     posted_any_source_.remove(op);
@@ -97,8 +85,7 @@ void Communicator::take(Arrived& arrived) noexcept {
   --unexpected_count;
 }
 
-Arrived* Communicator::find_unexpected(std::int32_t source, std::int32_t tag) noexcept {
-  if (unexpected_count == 0) return nullptr;
+Arrived* Communicator::find_among_unexpected(std::int32_t source, std::int32_t tag) noexcept {
   if (source == any_source)
     return tag == any_tag ? unexpected_order_.front() : unexpected_by_tag_.find(tag);
   Peer* from = peer_if_known(source);

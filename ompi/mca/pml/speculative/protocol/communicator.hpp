@@ -82,8 +82,24 @@ struct Communicator {
   [[nodiscard]] std::size_t size() const noexcept { return peers_.size(); }
 
   /// Put a receive into Recvq. Gives it its place in the order of posting.
-  void post(ReceiveOp& op);
-  void unpost(ReceiveOp& op) noexcept;
+  void post(ReceiveOp& op) {
+    op.order = next_order_++;
+    ++posted_count;
+    if (op.source != any_source && op.tag != any_tag) [[likely]] {
+      op.peer = &peer(op.source);
+      op.peer->posted.insert(op);
+    } else {
+      post_wild(op);
+    }
+  }
+  void unpost(ReceiveOp& op) noexcept {
+    --posted_count;
+    if (op.source != any_source && op.tag != any_tag) [[likely]] {
+      op.peer->posted.remove(op);
+    } else {
+      unpost_wild(op);
+    }
+  }
 
   /// First posted receive that takes (peer, tag), by MPI's order of posting; it stays posted. O(1)
   /// but for chains of equal hash.
@@ -103,7 +119,9 @@ struct Communicator {
   void take(Arrived& arrived) noexcept;
 
   /// Oldest unexpected message that a receive of (source, tag) takes; wildcards allowed.
-  [[nodiscard]] Arrived* find_unexpected(std::int32_t source, std::int32_t tag) noexcept;
+  [[nodiscard]] Arrived* find_unexpected(std::int32_t source, std::int32_t tag) noexcept {
+    return unexpected_count == 0 ? nullptr : find_among_unexpected(source, tag);
+  }
 
   std::uint16_t context;
   std::uint16_t incarnation;
@@ -116,7 +134,11 @@ struct Communicator {
   std::uint64_t unexpected_count = 0;
 
  private:
-  Peer& make_peer(std::int32_t rank);
+  // Calls that few messages need are kept out of the inlined ones above.
+  [[gnu::cold, gnu::noinline]] Peer& make_peer(std::int32_t rank);
+  [[gnu::noinline]] void post_wild(ReceiveOp& op);
+  [[gnu::noinline]] void unpost_wild(ReceiveOp& op) noexcept;
+  [[nodiscard]] Arrived* find_among_unexpected(std::int32_t source, std::int32_t tag) noexcept;
   [[nodiscard]] ReceiveOp* find_posted_wild(Peer& peer, std::int32_t tag, ReceiveOp* best) noexcept;
 
   std::vector<Peer*> peers_;

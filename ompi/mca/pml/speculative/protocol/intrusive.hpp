@@ -154,7 +154,8 @@ class TagTable {
            mask_;
   }
 
-  void grow() {
+  // Out of the way of insert(), which is in every receive.
+  [[gnu::cold, gnu::noinline]] void grow() {
     const std::size_t old_count = std::size_t{mask_} + 1;
     const std::size_t count = old_count < 8 ? 8 : old_count * 4;
     std::unique_ptr<Chain[]> old = std::move(more_);

@@ -22,18 +22,22 @@ Arrived* ReceiveSide::post(Communicator& comm, ReceiveOp& op) {
   op.arrived_bytes = 0;
   op.data_done = false;
   op.done_parts = 0;
-  if (Arrived* message = comm.find_unexpected(op.source, op.tag)) {
-    op.found_by_look = just_missed(op, *message);
-    take(*message);
-    return receive_taken(*message, op);
-  }
+  if (Arrived* message = comm.find_unexpected(op.source, op.tag))
+    return receive_unexpected(*message, op);
   op.found_by_look = false;
   comm.post(op);
   op.state = ReceiveState::queued;
   counters_.posted_queue_max = std::max(counters_.posted_queue_max, comm.posted_count);
   if (op.speculate && config_.speculation && op.source != any_source && op.tag != any_tag)
+      [[unlikely]]
     offers_.try_offer(op);
   return nullptr;
+}
+
+Arrived* ReceiveSide::receive_unexpected(Arrived& message, ReceiveOp& op) {
+  op.found_by_look = just_missed(op, message);
+  take(message);
+  return receive_taken(message, op);
 }
 
 /// Would an RTR for this receive have crossed the RTS that it finds? Its sender may wait a little
@@ -74,16 +78,10 @@ void ReceiveSide::take(Arrived& message) {
   if (message.kind == Kind::rts) offers_.acknowledge_match(message, message.answered);
 }
 
-void ReceiveSide::match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag,
-                              std::uint64_t length_bytes) {
-  peer.comm->unpost(op);
-  if (rtr_is_out(op.state)) [[unlikely]]
-    offers_.mispredicted(peer, tag);
-  if (op.handle != 0) [[unlikely]] {
-    if (!cancellation_.try_leave_ghost(op)) machine_.close(op);
-  }
-  op.state = ReceiveState::idle;
-  ReceiveMachine::set_matched(op, peer, tag, length_bytes);
+/// A receive whose RTR is out, or was, gets an eager message.
+void ReceiveSide::drop_offer(ReceiveOp& op, Peer& peer, std::int32_t tag) {
+  if (rtr_is_out(op.state)) offers_.mispredicted(peer, tag);
+  if (!cancellation_.try_leave_ghost(op)) machine_.close(op);
 }
 
 /// A receive, already out of its queue, gets an RTS.

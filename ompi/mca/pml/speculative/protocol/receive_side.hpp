@@ -44,7 +44,13 @@ class ReceiveSide {
   void advance(ReceiveOp& op, ReceiveEvent event) { machine_.advance(op, event); }
   /// A posted receive gets an eager message: it leaves its queue; the caller delivers and
   /// completes.
-  void match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag, std::uint64_t length_bytes);
+  void match_eager(ReceiveOp& op, Peer& peer, std::int32_t tag, std::uint64_t length_bytes) {
+    peer.comm->unpost(op);
+    if (op.handle != 0) [[unlikely]]
+      drop_offer(op, peer, tag);
+    op.state = ReceiveState::idle;
+    ReceiveMachine::set_matched(op, peer, tag, length_bytes);
+  }
   /// The communicator is about to be removed.
   void forget(const Communicator& comm) { cancellation_.forget(comm); }
 
@@ -63,6 +69,8 @@ class ReceiveSide {
   [[nodiscard]] std::size_t open_handles() const noexcept { return machine_.open_handles(); }
 
  private:
+  [[gnu::noinline]] Arrived* receive_unexpected(Arrived& message, ReceiveOp& op);
+  [[gnu::cold]] void drop_offer(ReceiveOp& op, Peer& peer, std::int32_t tag);
   [[nodiscard]] bool just_missed(const ReceiveOp& op, const Arrived& message) const noexcept;
   void match_rts(ReceiveOp& op, const Arrived& rts);
 
