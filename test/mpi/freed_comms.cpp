@@ -97,3 +97,41 @@ TEST_CASE("Both sides free a communicator with receives cancelled and messages n
     MPI_Comm_free(&comm);
   }
 }
+
+TEST_CASE("A message that a matched probe has taken outlives its communicator") {
+  for (const std::size_t n : {std::size_t{8}, std::size_t{large}}) {
+    for (const bool blocking : {true, false}) {
+      CAPTURE(n, blocking);
+      MPI_Comm comm, next;
+      MPI_Request request = MPI_REQUEST_NULL;
+      const Bytes data = pattern(n, 5);
+      Bytes in = empty(n);
+      MPI_Message message = MPI_MESSAGE_NULL;
+      MPI_Status status;
+      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+      if (sender())
+        MPI_Isend(data.data(), static_cast<int>(n), MPI_BYTE, partner(), 3, comm, &request);
+      else if (receiver())
+        MPI_Mprobe(partner(), 3, comm, &message, MPI_STATUS_IGNORE);
+      MPI_Comm_free(&comm);
+      MPI_Comm_dup(MPI_COMM_WORLD, &next);
+      if (receiver()) {
+        // What was the communicator's is something else now.
+        std::vector<Bytes> others;
+        for (std::size_t bytes = 64; bytes < 4096; bytes += 16) others.emplace_back(bytes, 0xEE);
+        if (blocking) {
+          MPI_Mrecv(in.data(), static_cast<int>(n), MPI_BYTE, &message, &status);
+        } else {
+          MPI_Imrecv(in.data(), static_cast<int>(n), MPI_BYTE, &message, &request);
+          MPI_Wait(&request, &status);
+        }
+        CHECK(status.MPI_SOURCE == partner());
+        CHECK(status.MPI_TAG == 3);
+        CHECK(count_of(status) == static_cast<int>(n));
+        CHECK(holds(in, n, 5));
+      }
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      MPI_Comm_free(&next);
+    }
+  }
+}

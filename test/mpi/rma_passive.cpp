@@ -30,7 +30,11 @@ void while_target_is_away(Array<Word>& window, Steps& steps, int& step, Action&&
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-constexpr Kind kinds[] = {Kind::create, Kind::allocate};
+/// Adapters do not reach what a program attaches as it goes.
+std::vector<Kind> kinds() {
+  if (!direct() || over_ring()) return {Kind::create, Kind::allocate};
+  return {Kind::create, Kind::allocate, Kind::dynamic};
+}
 
 /// The key of the memory and the connection are there: an adapter needs both sides for them.
 void meet(Array<Word>& window) {
@@ -49,16 +53,18 @@ TEST_CASE("Passive target: puts and gets of any size need no call of it") {
   if (size() < 2) return;
   Steps steps;
   int step = 0;
-  for (const Kind kind : kinds) {
+  for (const Kind kind : kinds()) {
     Array<Word> window(words, 7, kind);
     meet(window);
     for (const int count : {1, 100, 256, 3000}) {
       CAPTURE(name_of(kind), count);
       std::vector<Word> data(words, count), back(words, 0);
       while_target_is_away(window, steps, step, [&] {
-        MPI_Put(data.data(), count, MPI_INT64_T, target, 0, count, MPI_INT64_T, window.win);
+        MPI_Put(data.data(), count, MPI_INT64_T, target, window.index(target, 0), count,
+                MPI_INT64_T, window.win);
         MPI_Win_flush(target, window.win);
-        MPI_Get(back.data(), count, MPI_INT64_T, target, 0, count, MPI_INT64_T, window.win);
+        MPI_Get(back.data(), count, MPI_INT64_T, target, window.index(target, 0), count,
+                MPI_INT64_T, window.win);
       });
       data.resize(static_cast<std::size_t>(count));
       back.resize(data.size());
@@ -118,7 +124,7 @@ TEST_CASE("Passive target: accumulates need no call of it") {
   if (size() < 2 || setting("OVERLAP_TEST_ACCUMULATES", 1) == 0) return;
   Steps steps;
   int step = 0;
-  for (const Kind kind : kinds) {
+  for (const Kind kind : kinds()) {
     CAPTURE(name_of(kind));
     Array<Word> window(words, 10, kind);
     meet(window);
@@ -127,12 +133,12 @@ TEST_CASE("Passive target: accumulates need no call of it") {
     const Word one = 1, sixteen = 16, hundred = 100;
     const int count = static_cast<int>(words);
     while_target_is_away(window, steps, step, [&] {
-      MPI_Accumulate(data.data(), count, MPI_INT64_T, target, 0, count, MPI_INT64_T, MPI_SUM,
-                     window.win);
-      MPI_Get_accumulate(nullptr, 0, MPI_INT64_T, seen.data(), count, MPI_INT64_T, target, 0, count,
-                         MPI_INT64_T, MPI_NO_OP, window.win);
-      MPI_Get_accumulate(data.data(), count, MPI_INT64_T, old.data(), count, MPI_INT64_T, target, 0,
-                         count, MPI_INT64_T, MPI_REPLACE, window.win);
+      MPI_Accumulate(data.data(), count, MPI_INT64_T, target, window.index(target, 0), count,
+                     MPI_INT64_T, MPI_SUM, window.win);
+      MPI_Get_accumulate(nullptr, 0, MPI_INT64_T, seen.data(), count, MPI_INT64_T, target,
+                         window.index(target, 0), count, MPI_INT64_T, MPI_NO_OP, window.win);
+      MPI_Get_accumulate(data.data(), count, MPI_INT64_T, old.data(), count, MPI_INT64_T, target,
+                         window.index(target, 0), count, MPI_INT64_T, MPI_REPLACE, window.win);
       MPI_Win_flush(target, window.win);
       MPI_Fetch_and_op(&one, &fetched, MPI_INT64_T, target, window.index(target, 0), MPI_SUM,
                        window.win);
@@ -165,18 +171,20 @@ TEST_CASE("Passive target: data with gaps needs no call of it") {
   constexpr int count = 1000;
   MPI_Type_vector(count, 1, 3, MPI_INT64_T, &every_third);
   MPI_Type_commit(&every_third);
-  for (const Kind kind : kinds) {
+  for (const Kind kind : kinds()) {
     CAPTURE(name_of(kind));
     Array<Word> window(words, 1, kind);
     meet(window);
     std::vector<Word> data(words, 4), back(words, 0), packed(count, 0);
     while_target_is_away(window, steps, step, [&] {
-      MPI_Put(data.data(), 1, every_third, target, 0, 1, every_third, window.win);
+      MPI_Put(data.data(), 1, every_third, target, window.index(target, 0), 1, every_third,
+              window.win);
       MPI_Win_flush(target, window.win);
-      MPI_Accumulate(data.data(), 1, every_third, target, 0, count, MPI_INT64_T, MPI_SUM,
-                     window.win);
+      MPI_Accumulate(data.data(), 1, every_third, target, window.index(target, 0), count,
+                     MPI_INT64_T, MPI_SUM, window.win);
       MPI_Win_flush(target, window.win);
-      MPI_Get(back.data(), 1, every_third, target, 0, 1, every_third, window.win);
+      MPI_Get(back.data(), 1, every_third, target, window.index(target, 0), 1, every_third,
+              window.win);
       MPI_Get(packed.data(), count, MPI_INT64_T, target, window.index(target, 0), 1, every_third,
               window.win);
     });

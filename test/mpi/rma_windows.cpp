@@ -353,6 +353,37 @@ TEST_CASE("Two windows over the same memory") {
   MPI_Win_free(&second);
 }
 
+TEST_CASE("Dynamic window: data of several attached ranges, at every rank alike", "[stricter]") {
+  MPI_Win win = MPI_WIN_NULL;
+  std::vector<Word> first(4, 1), between(4, 1), second(4, 1);
+  const std::vector<Word> data{7, 8};
+  MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  MPI_Win_attach(win, first.data(), sizeof(Word) * 4);
+  MPI_Win_attach(win, second.data(), sizeof(Word) * 4);
+  MPI_Aint places[2];
+  MPI_Get_address(first.data(), &places[0]);
+  MPI_Get_address(second.data(), &places[1]);
+  std::vector<MPI_Aint> all(2 * static_cast<std::size_t>(size()));
+  MPI_Allgather(places, 2, MPI_AINT, all.data(), 2, MPI_AINT, MPI_COMM_WORLD);
+  const int last = size() - 1;
+  for (int to = 0; rank() == last && to < size(); ++to) {
+    const int ones[2] = {1, 1};
+    MPI_Datatype both;
+    MPI_Type_create_hindexed(2, ones, &all[2 * static_cast<std::size_t>(to)], MPI_INT64_T, &both);
+    MPI_Type_commit(&both);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, win);
+    CHECK(MPI_Put(data.data(), 2, MPI_INT64_T, to, 0, 1, both, win) == MPI_SUCCESS);
+    MPI_Win_unlock(to, win);
+    MPI_Type_free(&both);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  CHECK((first[0] == 7 && second[0] == 8));
+  CHECK(between == std::vector<Word>(4, 1));
+  MPI_Win_detach(win, first.data());
+  MPI_Win_detach(win, second.data());
+  MPI_Win_free(&win);
+}
+
 TEST_CASE("Memory of MPI_Alloc_mem in a created window") {
   Word* memory = nullptr;
   MPI_Alloc_mem(1 << 20, MPI_INFO_NULL, &memory);

@@ -12,15 +12,19 @@ TypedCount data_of(ompi_datatype_t* type, int count) noexcept {
   return {type, static_cast<std::size_t>(count)};
 }
 
-/// Does the target's buffer lie in the window? Of attached memory only the target knows.
+/// Is all that is attached?
+bool is_attached(const WindowMemory& memory, const OperationCall& call) {
+  return std::ranges::all_of(
+      blocks_of(call.target_data, call.start, nullptr),
+      [&memory](const Block& each) { return memory.find(each.address, each.bytes) != nullptr; });
+}
+
+/// Does the target's data lie in the window? Of attached memory only the target knows.
 /// @param own  the target is this process
-bool is_inside(const WindowMemory& memory, const OperationCall& call, bool own) noexcept {
+bool is_inside(const WindowMemory& memory, const OperationCall& call, bool own) {
   const Range range = range_of(call.target_data);
   if (range.begin == range.end) return true;
-  if (memory.flavor() == Flavor::dynamic) {
-    return !own || memory.find(call.start + static_cast<std::uint64_t>(range.begin),
-                               static_cast<std::uint64_t>(range.end - range.begin)) != nullptr;
-  }
+  if (memory.flavor() == Flavor::dynamic) return !own || is_attached(memory, call);
   std::int64_t begin = 0, end = 0;
   const auto start = static_cast<std::int64_t>(call.start);
   return !__builtin_add_overflow(start, range.begin, &begin) &&

@@ -73,22 +73,27 @@ bool is_no_op(const OperationCall& call) noexcept { return call.op == &ompi_mpi_
 
 }  // namespace
 
-bool copies_at_once(Rail& rail, const WindowMemory& memory, Rank target) {
+bool copies_at_once(Rail& rail, std::uint64_t address) {
   constexpr std::uint32_t both = MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET;
-  if ((rail.bml_btl->btl_flags & both) != both || memory.bytes_of(target) == 0) return false;
-  if (rail.copies == Rail::Copies::unknown) rail.copies = probe(rail, memory.address_of(target));
+  if ((rail.bml_btl->btl_flags & both) != both) return false;
+  if (rail.copies == Rail::Copies::unknown) rail.copies = probe(rail, address);
   return rail.copies == Rail::Copies::at_once;
 }
 
+std::uint64_t target_address(const WindowMemory& memory, const OperationCall& call) noexcept {
+  return memory.address_of(call.target) + call.start +
+         static_cast<std::uint64_t>(range_of(call.target_data).begin);
+}
+
 std::optional<CopiedMemory> CopiedMemory::of(Endpoint& endpoint, const WindowMemory& memory,
-                                             Rank target) {
-  ControlBlock* const control = memory.control_of(target);
+                                             const OperationCall& call) {
+  ControlBlock* const control = memory.control_of(call.target);
   Rail* const rail = transfer_rail(endpoint);
   if (control == nullptr || rail == nullptr || !endpoint.copies_itself() || needs_key(*rail) ||
       rail->put_failed || rail->get_failed || rail->btl().btl_put_alignment > 1 ||
-      rail->btl().btl_get_alignment > 1 || !copies_at_once(*rail, memory, target))
+      rail->btl().btl_get_alignment > 1 || !copies_at_once(*rail, target_address(memory, call)))
     return {};
-  return CopiedMemory(*rail, memory.address_of(target), *control);
+  return CopiedMemory(*rail, memory.address_of(call.target), *control);
 }
 
 bool CopiedMemory::can_carry_out(const OperationCall& call) noexcept {

@@ -18,9 +18,12 @@
 namespace overlap::newrma {
 
 /// Do puts and gets over a rail of shared memory end inside the call? A BTL that emulates them with
-/// messages needs the target's progress. Asked once, by a get of one byte of the target's window,
-/// because BTLs do not say so.
-[[nodiscard]] bool copies_at_once(Rail& rail, const WindowMemory& memory, Rank target);
+/// messages needs the target's progress. Asked once, by a get of one byte, because BTLs do not say
+/// so. @param address  of some memory of the target that belongs to the window
+[[nodiscard]] bool copies_at_once(Rail& rail, std::uint64_t address);
+/// Where the data of a call begins in the target's memory.
+[[nodiscard]] std::uint64_t target_address(const WindowMemory& memory,
+                                           const OperationCall& call) noexcept;
 
 /// Memory of one other rank, read and written by the shared-memory BTL's puts and gets (CMA), which
 /// end inside the call. Accumulates are atomic by the lock in the rank's control block, as those of
@@ -31,7 +34,8 @@ class CopiedMemory {
  public:
   /// @returns  nothing: the kernel does not copy between these two, or has refused to
   [[nodiscard]] static std::optional<CopiedMemory> of(Endpoint& endpoint,
-                                                      const WindowMemory& memory, Rank target);
+                                                      const WindowMemory& memory,
+                                                      const OperationCall& call);
 
   /// Can it be carried out at all? Elements with gaps only their owner may write: the gaps are not
   /// part of the window's data.

@@ -108,8 +108,8 @@ int WindowMemory::exchange_facts(ompi_communicator_t& comm, Rank node_first, All
 
 /// Where the data of the node's ranks lies. @returns  bytes of the whole
 std::uint64_t WindowMemory::place_data(const AllFacts& all, const std::vector<Rank>& locals) {
-  std::uint64_t end =
-      round_up(sizeof(ControlBlock) * locals.size() + sizeof(RankFacts) * all.size(), page_bytes());
+  mapped_controls_ = locals.size();
+  std::uint64_t end = round_up(facts_offset() + sizeof(RankFacts) * all.size(), page_bytes());
   for (const Rank rank : locals) {
     offsets_.push_back(end);
     if (!allocates()) continue;
@@ -118,6 +118,22 @@ std::uint64_t WindowMemory::place_data(const AllFacts& all, const std::vector<Ra
     if (call_.flavor == Flavor::allocate || call_.noncontiguous) end = round_up(end, page_bytes());
   }
   return round_up(end, page_bytes());
+}
+
+/// Behind the control blocks and, in a dynamic window, what each rank has attached.
+std::size_t WindowMemory::facts_offset() const noexcept {
+  const std::size_t of_each =
+      sizeof(ControlBlock) + (call_.flavor == Flavor::dynamic ? sizeof(PublishedRanges<>) : 0);
+  return mapped_controls_ * of_each;
+}
+
+/// @returns  nullptr: not mapped
+PublishedRanges<>* WindowMemory::published_of(Rank rank) const noexcept {
+  const std::int32_t index = ranks_[static_cast<std::size_t>(rank)].mapped_index;
+  if (index < 0) return nullptr;
+  std::byte* const first =
+      static_cast<std::byte*>(segment_) + sizeof(ControlBlock) * mapped_controls_;
+  return reinterpret_cast<PublishedRanges<>*>(first) + index;
 }
 
 /// @returns  false, at all ranks of the node alike: they cannot
@@ -159,18 +175,17 @@ void WindowMemory::write_facts(AllFacts& all, const std::vector<Rank>& locals) {
   for (RankFacts& each : all) each.mapped_index = -1;
   for (std::size_t i = 0; i < locals.size(); ++i)
     all[static_cast<std::size_t>(locals[i])].mapped_index = static_cast<std::int32_t>(i);
-  std::memcpy(static_cast<std::byte*>(segment_) + sizeof(ControlBlock) * locals.size(), all.data(),
+  std::memcpy(static_cast<std::byte*>(segment_) + facts_offset(), all.data(),
               all.size() * sizeof(RankFacts));
 }
 
 /// @param ranks  of the window
 void WindowMemory::place(const std::vector<Rank>& locals, std::size_t ranks) {
-  std::byte* const facts = static_cast<std::byte*>(segment_) + sizeof(ControlBlock) * locals.size();
+  std::byte* const facts = static_cast<std::byte*>(segment_) + facts_offset();
   ranks_ = {reinterpret_cast<RankFacts*>(facts), ranks};
   for (std::size_t i = 0; i < locals.size(); ++i) {
     if (allocates() || locals[i] == self_) mapped_.push_back(locals[i]);
   }
-  mapped_controls_ = locals.size();
   own_ = allocates() ? data_of(self_) : static_cast<std::byte*>(call_.base);
 }
 
@@ -187,23 +202,14 @@ ControlBlock* WindowMemory::control_of(Rank rank) const noexcept {
 }
 
 int WindowMemory::attach(void* base, std::uint64_t bytes) {
-  const auto begin = reinterpret_cast<std::uint64_t>(base);
-  const Attached added{begin, begin + bytes};
-  // Nothing overlaps nothing, but it is detached, too.
-  for (const Attached& each : attached_) {
-    const std::uint64_t begin_of_both = std::max(added.begin, each.begin);
-    if (begin_of_both < std::min(added.end, each.end)) return MPI_ERR_RMA_ATTACH;
-  }
-  attached_.push_back(added);
-  std::ranges::sort(attached_, {}, &Attached::begin);
+  if (!attached_.attach(reinterpret_cast<std::uint64_t>(base), bytes)) return MPI_ERR_RMA_ATTACH;
+  published_of(self_)->publish(attached_.all());
   return OMPI_SUCCESS;
 }
 
 int WindowMemory::detach(const void* base) {
-  const auto begin = reinterpret_cast<std::uint64_t>(base);
-  const auto found = std::ranges::find(attached_, begin, &Attached::begin);
-  if (found == attached_.end()) return MPI_ERR_BASE;
-  attached_.erase(found);
+  if (!attached_.detach(reinterpret_cast<std::uint64_t>(base))) return MPI_ERR_BASE;
+  published_of(self_)->publish(attached_.all());
   return OMPI_SUCCESS;
 }
 
@@ -211,15 +217,13 @@ std::byte* WindowMemory::find(std::uint64_t address, std::uint64_t bytes) const 
   if (call_.flavor != Flavor::dynamic) {
     return address <= call_.bytes && bytes <= call_.bytes - address ? own_ + address : nullptr;
   }
-  // An access may go over several attached pieces without a gap between them.
-  std::uint64_t covered = address;
-  bool inside = false;
-  for (const Attached& each : attached_) {
-    if (each.begin > covered || covered > each.end) continue;
-    inside = true;
-    covered = each.end;
-  }
-  return inside && bytes <= covered - address ? reinterpret_cast<std::byte*>(address) : nullptr;
+  return attached_.covers(address, bytes) ? reinterpret_cast<std::byte*>(address) : nullptr;
+}
+
+bool WindowMemory::knows_attached(Rank rank, std::uint64_t address,
+                                  std::uint64_t bytes) const noexcept {
+  const PublishedRanges<>* const published = published_of(rank);
+  return published != nullptr && published->covers(address, bytes);
 }
 
 }  // namespace overlap::newrma

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "osc_newrma_asked.hpp"
+#include "protocol/attached_ranges.hpp"
 #include "protocol/epochs.hpp"
 #include "protocol/ticket_takers.hpp"
 
@@ -61,8 +62,9 @@ inline void await_stores() noexcept { std::atomic_thread_fence(std::memory_order
 
 /// Memory of all ranks of one window.
 ///
-/// Ranks of a node share a memory file without a name: their control blocks, what is known of all
-/// ranks of the window, and in windows that MPI allocates their data. Where the kernel refuses it
+/// Ranks of a node share a memory file without a name: their control blocks, in dynamic windows what
+/// each has attached, what is known of all ranks of the window, and in windows that MPI allocates
+/// their data. Where the kernel refuses it
 /// each has its own, and nobody maps others'.
 class WindowMemory {
  public:
@@ -115,6 +117,10 @@ class WindowMemory {
   [[nodiscard]] int detach(const void* base);
   /// This process's memory at an address of a message. @returns  nullptr: not part of the window
   [[nodiscard]] std::byte* find(std::uint64_t address, std::uint64_t bytes) const noexcept;
+  /// Does this process know that a rank has attached all of this? What it does not know may be
+  /// attached all the same, above all at other nodes.
+  [[nodiscard]] bool knows_attached(Rank rank, std::uint64_t address,
+                                    std::uint64_t bytes) const noexcept;
 
  private:
   /// One rank, as all ranks of this node know it.
@@ -125,11 +131,6 @@ class WindowMemory {
     std::int32_t mapped_index = -1;  ///< among the ranks of this node
     std::uint64_t address = 0;       ///< of its memory, at itself
   };
-  struct Attached {
-    std::uint64_t begin;
-    std::uint64_t end;
-  };
-
   using AllFacts = std::vector<RankFacts>;
 
   [[nodiscard]] int exchange_facts(ompi_communicator_t& comm, Rank node_first, AllFacts& all);
@@ -140,6 +141,8 @@ class WindowMemory {
   void write_facts(AllFacts& all, const std::vector<Rank>& locals);
   void place(const std::vector<Rank>& locals, std::size_t ranks);
   [[nodiscard]] std::uint64_t place_data(const AllFacts& all, const std::vector<Rank>& locals);
+  [[nodiscard]] std::size_t facts_offset() const noexcept;
+  [[nodiscard]] PublishedRanges<>* published_of(Rank rank) const noexcept;
 
   WindowCall call_;
   Rank self_ = 0;
@@ -151,7 +154,7 @@ class WindowMemory {
   bool spans_nodes_ = false;
   void* segment_ = nullptr;
   std::uint64_t segment_bytes_ = 0;
-  std::vector<Attached> attached_;  ///< by address, without overlaps
+  AttachedRanges attached_;
 };
 
 }  // namespace overlap::newrma

@@ -54,7 +54,7 @@ void Window::start_by_copies(RmaOperation& operation) {
   operation.prepare_messages();
   std::optional<CopiedMemory> memory =
       !call.accumulates() || Epochs::is_first(operation)
-          ? CopiedMemory::of(*channel(call.target).endpoint(), *memory_, call.target)
+          ? CopiedMemory::of(*channel(call.target).endpoint(), *memory_, call)
           : std::nullopt;
   if (memory && memory->carry_out(operation)) {
     count_direct(call);
@@ -142,16 +142,24 @@ void Window::count_direct(const OperationCall& call) noexcept {
   counters.direct_bytes += call.bytes();
 }
 
+/// Can the kernel reach the target's data? Other ranks check their windows' bounds, but what is
+/// attached to a dynamic one only its owner knows, and its node.
+bool Window::is_known_memory(const OperationCall& call) const noexcept {
+  if (memory_->flavor() != Flavor::dynamic) return true;
+  const Range range = range_of(call.target_data);
+  return memory_->knows_attached(call.target, target_address(*memory_, call),
+                                 static_cast<std::uint64_t>(range.end - range.begin));
+}
+
 /// Does the kernel carry a call out? The target of an active epoch comes by itself, and short
-/// messages cost less. What is attached to a dynamic window only its owner knows.
+/// messages cost less.
 std::optional<CopiedMemory> Window::copied_memory(const OperationCall& call, const Access& access) {
   const bool pays =
       is_passive(access.epoch) || (!call.accumulates() && call.bytes() >= tunables.transfer_min);
   if (is_passive(access.epoch) && channel(call.target).unseen_writes.any()) return {};
-  if (!pays || memory_->flavor() == Flavor::dynamic || !CopiedMemory::can_carry_out(call))
-    return {};
+  if (!pays || !CopiedMemory::can_carry_out(call) || !is_known_memory(call)) return {};
   Endpoint* const endpoint = channel(call.target).endpoint();
-  return endpoint != nullptr ? CopiedMemory::of(*endpoint, *memory_, call.target) : std::nullopt;
+  return endpoint != nullptr ? CopiedMemory::of(*endpoint, *memory_, call) : std::nullopt;
 }
 
 /// Is a target of the node asked to carry a call out at once? Nothing that went before it may be
@@ -183,10 +191,13 @@ bool Window::carry_out_there(const OperationCall& call, const Access& access) {
 Window::Way Window::way_of(const OperationCall& call, const Access& access) {
   if (is_direct(call.target)) return Way::direct;
   Endpoint* const endpoint = channel(call.target).endpoint();
-  if (endpoint == nullptr || memory_->flavor() == Flavor::dynamic) return Way::messages;
+  if (endpoint == nullptr || !is_known_memory(call)) return Way::messages;
   if (endpoint->copies_itself()) {
     Rail* const rail = transfer_rail(*endpoint);
-    if (rail == nullptr || !copies_at_once(*rail, *memory_, call.target)) return Way::messages;
+    if (rail == nullptr || !copies_at_once(*rail, target_address(*memory_, call)))
+      return Way::messages;
+  } else if (memory_->flavor() == Flavor::dynamic) {
+    return Way::messages;  // adapters would need a key for each range
   }
   if (can_transfer(*endpoint, call)) return Way::transfer;
   return is_passive(access.epoch) && copied_memory(call, access) ? Way::copies : Way::messages;

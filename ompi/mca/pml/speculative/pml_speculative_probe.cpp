@@ -33,6 +33,7 @@ int improbe_once(int source, int tag, ompi_communicator_t* comm, int* matched,
   if (made == nullptr) return OMPI_ERR_OUT_OF_RESOURCE;
   pml->protocol.take(*found);
   pml->actions.run();
+  OBJ_RETAIN(comm);  // it may be freed before the message is received
   made->comm = comm;
   made->req_ptr = found;
   made->peer = found->peer->rank;
@@ -46,8 +47,10 @@ int improbe_once(int source, int tag, ompi_communicator_t* comm, int* matched,
 ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t* type,
                                 ompi_message_t** message, bool waits) {
   auto* taken = static_cast<Arrived*>((*message)->req_ptr);
+  ompi_communicator_t* const comm = (*message)->comm;
   ReceiveRequest* request =
-      make_receive(buffer, count, type, taken->peer->rank, taken->tag, (*message)->comm, false);
+      make_receive(buffer, count, type, taken->peer->rank, taken->tag, comm, false);
+  OBJ_RELEASE((*message)->comm);  // never the last one: the request has its own
   activate(*request);
   request->op.peer = taken->peer;
   request->caller_waits = waits;

@@ -1,0 +1,106 @@
+// Memory attached to a dynamic window, in the owner's list and in the copy that others read.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ompi/mca/osc/newrma/protocol/attached_ranges.hpp"
+#include "opal/mca/common/overlap/tso_explorer.hpp"
+#include "test/support/catch.hpp"
+
+#include <optional>
+#include <thread>
+
+namespace {
+
+using namespace overlap::newrma;
+using overlap::tso::Machine;
+using overlap::tso::Outcome;
+
+/// A model's atomic that begins with zero.
+template <class T>
+struct Zero : overlap::tso::Atomic<T> {
+  Zero() : overlap::tso::Atomic<T>(T{0}) {}
+};
+
+constexpr AttachedRange first[] = {{10, 20}};
+constexpr AttachedRange second[] = {{30, 40}};
+
+}  // namespace
+
+TEST_CASE("attached ranges: what is attached, and for how long") {
+  AttachedRanges ranges;
+  CHECK_FALSE(ranges.covers(100, 0));
+  REQUIRE(ranges.attach(100, 50));
+  REQUIRE(ranges.attach(0, 10));
+  CHECK_FALSE(ranges.attach(149, 10));
+  CHECK_FALSE(ranges.attach(90, 11));
+  CHECK_FALSE(ranges.attach(100, 50));
+  REQUIRE(ranges.attach(120, 0));  // nothing overlaps nothing
+  CHECK(ranges.covers(100, 50));
+  CHECK(ranges.covers(149, 1));
+  CHECK_FALSE(ranges.covers(149, 2));
+  CHECK_FALSE(ranges.covers(99, 1));
+  CHECK_FALSE(ranges.covers(10, 1));
+  REQUIRE(ranges.attach(150, 50));
+  CHECK(ranges.covers(100, 100));  // over both
+  CHECK_FALSE(ranges.covers(100, UINT64_MAX));
+  CHECK(ranges.all().size() == 4);
+  CHECK_FALSE(ranges.detach(149));
+  REQUIRE(ranges.detach(100));
+  CHECK_FALSE(ranges.covers(100, 50));
+  CHECK(ranges.covers(150, 50));
+  CHECK(ranges.covers(120, 0));
+}
+
+TEST_CASE("attached ranges: others know what fits into the copy") {
+  PublishedRanges<std::atomic, 3> published;
+  AttachedRanges ranges;
+  CHECK_FALSE(published.covers(0, 0));
+  for (std::uint64_t begin : {300, 100, 200}) {
+    REQUIRE(ranges.attach(begin, 100));
+    published.publish(ranges.all());
+    CHECK(published.covers(begin, 100));
+  }
+  CHECK(published.covers(100, 300));
+  CHECK_FALSE(published.covers(99, 2));
+  REQUIRE(ranges.attach(500, 100));
+  published.publish(ranges.all());
+  for (std::uint64_t begin : {100, 200, 300, 500}) CHECK_FALSE(published.covers(begin, 1));
+  REQUIRE(ranges.detach(200));
+  published.publish(ranges.all());
+  for (std::uint64_t begin : {100, 300, 500}) CHECK(published.covers(begin, 100));
+  CHECK_FALSE(published.covers(200, 1));
+}
+
+TEST_CASE("attached ranges: never parts of two lists, in every interleaving") {
+  std::optional<PublishedRanges<Zero, 2>> published;
+  bool sees_neither = true, knew = false;
+  Machine machine(
+      [&] {
+        published.emplace();
+        sees_neither = true;
+      },
+      {[&] {
+         published->publish(first);
+         published->publish(second);
+       },
+       [&] {
+         // [10, 40) has never been attached.
+         sees_neither = !published->covers(20, 5);
+         knew = published->covers(30, 10) || knew;
+       }},
+      [&] { return sees_neither; });
+  CHECK(machine.explore().outcome == Outcome::holds);
+  CHECK(knew);
+}
+
+TEST_CASE("attached ranges: read while others come and go") {
+  PublishedRanges<> published;
+  std::atomic<bool> done{false};
+  std::thread owner([&] {
+    for (int i = 0; i < 20000; ++i) published.publish(i % 2 == 0 ? first : second);
+    done.store(true, std::memory_order_release);
+  });
+  bool torn = false;
+  while (!done.load(std::memory_order_acquire)) torn = torn || published.covers(20, 5);
+  owner.join();
+  CHECK_FALSE(torn);
+  CHECK(published.covers(30, 10));
+}
