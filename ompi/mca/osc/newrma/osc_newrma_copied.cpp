@@ -6,6 +6,7 @@
 #include "opal/mca/common/overlap/message.hpp"
 
 #include "osc_newrma_keys.hpp"
+#include "protocol/near_blocks.hpp"
 
 namespace overlap::newrma {
 namespace {
@@ -16,6 +17,8 @@ constexpr std::uint64_t simple_max_bytes = std::uint64_t{1} << 16U;
 constexpr std::uint64_t accumulate_max_bytes = 2048;
 // Packed or unpacked at a time.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 16U;
+// From so many blocks on one call of the kernel for many pays for the look at whom it reaches.
+constexpr std::size_t scatter_min_blocks = 4;
 
 struct CopyEnd {
   bool has_ended = false;
@@ -166,22 +169,43 @@ bool CopiedMemory::accumulate(const OperationCall& call) {
   return write(target_start(call), data);
 }
 
-bool CopiedMemory::get_blocks(RmaOperation& operation, std::span<const Block> blocks,
-                              std::uint64_t position) {
-  old_.resize(piece_bytes);
-  for (const Block& each : blocks) {
-    for (std::uint64_t done = 0; done < each.bytes;) {
-      const std::span piece(old_.data(), std::min(piece_bytes, each.bytes - done));
-      if (!read(each.address + done, piece)) return false;
-      operation.take_result(position, piece);
-      position += piece.size();
-      done += piece.size();
+/// Call take(bytes) with what the blocks hold, in their order, piece by piece. Blocks that lie near
+/// each other are read at once, with the gaps between them, which belong to the window, too.
+template <class Take>
+bool CopiedMemory::read_blocks(std::span<const Block> blocks, Take&& take) {
+  piece_.resize(piece_bytes);
+  while (!blocks.empty()) {
+    const std::span<const Block> near = blocks.first(near_blocks(blocks, piece_bytes));
+    const std::uint64_t begin = near.front().address;
+    const std::uint64_t end = near.back().address + near.back().bytes;
+    for (std::uint64_t at = begin; at < end; at += piece_bytes) {
+      const std::span<std::byte> piece(piece_.data(), std::min(piece_bytes, end - at));
+      if (!read(at, piece)) return false;
+      if (near.size() == 1) take(piece);
     }
+    if (near.size() > 1) {
+      std::byte* to = piece_.data();
+      for (const Block& each : near) {
+        std::memmove(to, piece_.data() + (each.address - begin), each.bytes);
+        to += each.bytes;
+      }
+      take(std::span(piece_.data(), to));
+    }
+    blocks = blocks.subspan(near.size());
   }
   return true;
 }
 
-bool CopiedMemory::put_blocks(std::span<const Block> blocks, std::span<const std::byte> payload) {
+bool CopiedMemory::write_blocks(std::span<const Block> blocks, std::span<const std::byte> payload) {
+  if (blocks.size() >= scatter_min_blocks) {
+    std::vector<node::Place> places;
+    places.reserve(blocks.size());
+    for (const Block& each : blocks) places.push_back({address_ + each.address, each.bytes});
+    const node::Scattered done = node::scatter(control_.process, places, payload.data());
+    if (done == node::Scattered::some) abort_in_the_middle();
+    has_copied_ = has_copied_ || done == node::Scattered::all;
+    if (done == node::Scattered::all) return true;
+  }
   for (const Block& each : blocks) {
     if (!write(each.address, payload.first(each.bytes))) return false;
     payload = payload.subspan(each.bytes);
@@ -193,25 +217,27 @@ bool CopiedMemory::put_blocks(std::span<const Block> blocks, std::span<const std
 bool CopiedMemory::accumulate_blocks(const OperationCall& call, std::span<const Block> blocks,
                                      std::span<const std::byte> payload) {
   const AccumulateGuard guard(control_);
-  std::vector<std::byte> now;
   old_.clear();
-  for (const Block& each : blocks) {
-    now.resize(each.bytes);
-    if (!read(each.address, now)) return false;
-    if (call.answers()) old_.insert(old_.end(), now.begin(), now.end());
-    if (is_no_op(call)) continue;
-    apply_elements(*call.op, *call.element, now.data(), payload.first(each.bytes));
-    payload = payload.subspan(each.bytes);
-    if (!write(each.address, now)) return false;
-  }
-  return true;
+  const bool has_read = read_blocks(blocks, [this](std::span<const std::byte> bytes) {
+    old_.insert(old_.end(), bytes.begin(), bytes.end());
+  });
+  if (!has_read) return false;
+  if (is_no_op(call)) return true;
+  std::vector<std::byte> now = old_;
+  apply_elements(*call.op, *call.element, now.data(), payload);
+  return write_blocks(blocks, now);
 }
 
 bool CopiedMemory::carry_out_message(RmaOperation& operation, std::span<const Block> blocks,
                                      std::span<const std::byte> payload, std::uint64_t position) {
   const OperationCall& call = operation.call();
-  if (call.kind == Kind::put) return put_blocks(blocks, payload);
-  if (call.kind == Kind::get) return get_blocks(operation, blocks, position);
+  if (call.kind == Kind::put) return write_blocks(blocks, payload);
+  if (call.kind == Kind::get) {
+    return read_blocks(blocks, [&](std::span<const std::byte> bytes) {
+      operation.take_result(position, bytes);
+      position += bytes.size();
+    });
+  }
   if (call.kind == Kind::compare_swap) {
     old_.resize(call.bytes());
     if (!compare_swap(call, old_)) return false;

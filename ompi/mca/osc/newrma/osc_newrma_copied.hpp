@@ -63,9 +63,10 @@ class CopiedMemory {
   [[nodiscard]] bool compare_swap(const OperationCall& call, std::span<std::byte> old);
   [[nodiscard]] bool carry_out_message(RmaOperation& operation, std::span<const Block> blocks,
                                        std::span<const std::byte> payload, std::uint64_t position);
-  [[nodiscard]] bool put_blocks(std::span<const Block> blocks, std::span<const std::byte> payload);
-  [[nodiscard]] bool get_blocks(RmaOperation& operation, std::span<const Block> blocks,
-                                std::uint64_t position);
+  template <class Take>
+  [[nodiscard]] bool read_blocks(std::span<const Block> blocks, Take&& take);
+  [[nodiscard]] bool write_blocks(std::span<const Block> blocks,
+                                  std::span<const std::byte> payload);
   [[nodiscard]] bool accumulate_blocks(const OperationCall& call, std::span<const Block> blocks,
                                        std::span<const std::byte> payload);
 
@@ -74,6 +75,7 @@ class CopiedMemory {
   ControlBlock& control_;
   bool has_copied_ = false;
   std::vector<std::byte> old_;
+  std::vector<std::byte> piece_;
 };
 
 }  // namespace overlap::newrma

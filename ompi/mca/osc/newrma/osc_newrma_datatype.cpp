@@ -55,8 +55,9 @@ Range range_of(const TypedCount& data) noexcept {
 }
 
 std::vector<Block> blocks_of(const TypedCount& data, std::uint64_t start,
-                             const ompi_datatype_t* element) {
-  std::vector<Block> blocks;
+                             const ompi_datatype_t* element, std::vector<Block> memory) {
+  std::vector<Block> blocks = std::move(memory);
+  blocks.clear();
   if (data.bytes() == 0) return blocks;
   if (element == nullptr || !has_gaps(*element)) {
     if (data.is_contiguous()) {

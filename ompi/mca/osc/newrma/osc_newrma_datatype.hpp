@@ -42,8 +42,10 @@ struct Range {
 /// @param start          of the buffer in the window
 /// @param element  of an accumulate: blocks are made of whole elements with the gaps in them
 ///                 (MPI_DOUBLE_INT); nullptr: of bytes of data
+/// @param memory  for the list; what is in it goes
 [[nodiscard]] std::vector<Block> blocks_of(const TypedCount& data, std::uint64_t start,
-                                           const ompi_datatype_t* element);
+                                           const ompi_datatype_t* element,
+                                           std::vector<Block> memory = {});
 
 /// The predefined type that a type is made of, as all processes know it.
 /// @returns  nullptr: of several

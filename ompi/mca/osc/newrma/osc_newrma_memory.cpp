@@ -186,6 +186,7 @@ void WindowMemory::place(const std::vector<Rank>& locals, std::size_t ranks) {
   for (std::size_t i = 0; i < locals.size(); ++i) {
     if (allocates() || locals[i] == self_) mapped_.push_back(locals[i]);
   }
+  control_of(self_)->process = node::own_process_facts();
   own_ = allocates() ? data_of(self_) : static_cast<std::byte*>(call_.base);
 }
 

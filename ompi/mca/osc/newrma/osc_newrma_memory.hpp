@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "opal/mca/common/overlap/node/process_memory.hpp"
+
 #include "osc_newrma_asked.hpp"
 #include "protocol/attached_ranges.hpp"
 #include "protocol/epochs.hpp"
@@ -35,6 +37,7 @@ struct alignas(64) ControlBlock {
   WindowLock lock;
   TicketTakers<> takers;  ///< of `lock`
   AskedOperation asked;
+  node::ProcessFacts process;  ///< its owner's, written before the window is made
   /// Held while an accumulate is applied: processors of all processes that map the memory do that.
   /// A cache line of its own: where others ask, its owner takes it, and they take the lock.
   alignas(64) std::atomic_flag accumulating;

@@ -19,6 +19,27 @@ int copy(const void* from, const TypedCount& from_data, void* to, const TypedCou
                               static_cast<std::int32_t>(to_data.count), to_data.type);
 }
 
+/// Lists of operations that are done: fresh memory for a long one costs more than the blocks in it,
+/// page fault by page fault. @thread  progress lock held
+class SpareLists {
+ public:
+  [[nodiscard]] std::vector<Block> take() noexcept {
+    return count_ == 0 ? std::vector<Block>() : std::move(lists_[--count_]);
+  }
+  void give(std::vector<Block>& list) noexcept {
+    const bool pays = list.capacity() >= blocks_min && list.capacity() <= blocks_max;
+    if (pays && count_ < lists_.size()) lists_[count_++] = std::move(list);
+  }
+
+ private:
+  static constexpr std::size_t blocks_min = 256;                    // 4 KiB
+  static constexpr std::size_t blocks_max = std::size_t{1} << 17U;  // 2 MiB
+
+  std::array<std::vector<Block>, 4> lists_;
+  std::size_t count_ = 0;
+};
+SpareLists spare_lists;
+
 bool is_replace(const ompi_op_t* op) noexcept { return op == &ompi_mpi_op_replace.op; }
 bool is_no_op(const ompi_op_t* op) noexcept { return op == &ompi_mpi_op_no_op.op; }
 
@@ -92,6 +113,7 @@ RmaOperation::RmaOperation(const OperationCall& call, WindowRequest* request)
 }
 
 RmaOperation::~RmaOperation() {
+  spare_lists.give(blocks_);
   for (const TypedCount* data : {&call_.origin_data, &call_.result_data, &call_.target_data}) {
     ompi_datatype_t* type = data->type;
     if (type != nullptr) OBJ_RELEASE(type);
@@ -114,7 +136,7 @@ void RmaOperation::prepare_messages() {
     element_bytes_ = stride_of(*call_.element);
     if (has_gaps(*call_.element)) gather_gapped_origin();
   }
-  blocks_ = blocks_of(call_.target_data, call_.start, call_.element);
+  blocks_ = blocks_of(call_.target_data, call_.start, call_.element, spare_lists.take());
   cursor_.emplace(blocks_);
   sent_all_ = stream_bytes_ == 0;
   if (call_.kind == Kind::compare_swap) {

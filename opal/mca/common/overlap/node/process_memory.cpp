@@ -1,0 +1,63 @@
+// process_vm_writev.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "opal/mca/common/overlap/node/process_memory.hpp"
+
+#include <sys/random.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+
+namespace overlap::node {
+namespace {
+
+void* pointer(std::uint64_t address) noexcept { return reinterpret_cast<void*>(address); }
+
+ProcessFacts make_facts() noexcept {
+  static std::uint64_t token = 0;
+  if (getrandom(&token, sizeof token, GRND_NONBLOCK) != sizeof token || token == 0) return {};
+  return {getpid(), reinterpret_cast<std::uint64_t>(&token), token};
+}
+
+/// Is it the process that has told these facts, and may this one reach it?
+bool is_reached(const ProcessFacts& facts) noexcept {
+  if (facts.token == 0) return false;
+  std::uint64_t found = 0;
+  const iovec here{&found, sizeof found}, there{pointer(facts.token_address), sizeof found};
+  return process_vm_readv(facts.pid, &here, 1, &there, 1, 0) == sizeof found &&
+         found == facts.token;
+}
+
+}  // namespace
+
+const ProcessFacts& own_process_facts() noexcept {
+  static const ProcessFacts facts = make_facts();
+  return facts;
+}
+
+Scattered scatter(const ProcessFacts& to, std::span<const Place> places,
+                  const std::byte* from) noexcept {
+  if (!is_reached(to)) return Scattered::none;
+  bool has_written = false;
+  while (!places.empty()) {
+    std::array<iovec, IOV_MAX> there;
+    const std::size_t count = std::min(places.size(), there.size());
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      there[i] = {pointer(places[i].address), places[i].bytes};
+      bytes += places[i].bytes;
+    }
+    const iovec here{const_cast<std::byte*>(from), bytes};
+    const ssize_t written = process_vm_writev(to.pid, &here, 1, there.data(), count, 0);
+    if (written <= 0 && !has_written && bytes != 0) return Scattered::none;
+    if (written != static_cast<ssize_t>(bytes)) return Scattered::some;
+    has_written = has_written || bytes != 0;
+    from += bytes;
+    places = places.subspan(count);
+  }
+  return Scattered::all;
+}
+
+}  // namespace overlap::node
