@@ -51,7 +51,7 @@ while read -r file line kind name; do
     esac
     # A lock, or a slot, that lies in memory which processes share is nothing but atomics.
     case $file:$name in
-        */protocol/ticket_lock.hpp:atomic | */protocol/ticket_takers.hpp:atomic | */protocol/request_slot.hpp:atomic) continue ;;
+        */protocol/attached_ranges.hpp:atomic | */protocol/ticket_lock.hpp:atomic | */protocol/ticket_takers.hpp:atomic | */protocol/request_slot.hpp:atomic) continue ;;
     esac
     case $room$kind in
         protocol'<')

@@ -194,35 +194,6 @@ TEST_CASE("A receive does not wait for its sender, who has messages without room
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-TEST_CASE("MPI_Send ends although its receiver has messages without room and computes") {
-  if (size() < 3 || !direct()) return;
-  constexpr int n = 1 << 20;
-  constexpr std::size_t messages = 3000;
-  Steps steps;
-  std::vector<double> small(messages, 5);
-  Bytes data = rank() == 1 ? pattern(n, 3) : empty(n);
-  if (rank() == 0) {
-    std::vector<MPI_Request> requests(messages);
-    for (std::size_t i = 0; i < messages; ++i)
-      MPI_Isend(&small[i], 1, MPI_DOUBLE, 1, 5, MPI_COMM_WORLD, &requests[i]);
-    steps.reach(1);
-    MPI_Recv(data.data(), n, MPI_BYTE, 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    steps.wait_for(2);  // outside MPI
-    CHECK(holds(data, n, 3));
-    MPI_Waitall(static_cast<int>(messages), requests.data(), MPI_STATUSES_IGNORE);
-  } else if (rank() == 1) {
-    steps.wait_for(1);
-    MPI_Send(data.data(), n, MPI_BYTE, 0, 4, MPI_COMM_WORLD);
-    steps.reach(2);
-    for (double& each : small) {
-      each = 0;
-      MPI_Recv(&each, 1, MPI_DOUBLE, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    }
-    CHECK(small == std::vector<double>(messages, 5));
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
-}
-
 TEST_CASE("A copy ends in the call that begins it where nobody else could go on with it") {
   if (!direct() || interrupts()) return;
   constexpr int n = 8 << 20;

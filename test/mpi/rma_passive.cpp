@@ -200,6 +200,51 @@ TEST_CASE("Passive target: data with gaps needs no call of it") {
   MPI_Type_free(&every_third);
 }
 
+TEST_CASE("Passive target: a page between rows that may not be read") {
+  if (size() < 2 || setting("OVERLAP_TEST_ACCUMULATES", 1) == 0) return;
+  Steps steps;
+  int step = 0;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t row_words = page / sizeof(Word);
+  void* const mapped =
+      mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(mapped != MAP_FAILED);
+  auto* const memory = static_cast<Word*>(mapped);
+  memory[row_words - 1] = 3;
+  memory[2 * row_words] = 4;
+  REQUIRE(mprotect(memory + row_words, page, PROT_NONE) == 0);
+  MPI_Win win = MPI_WIN_NULL;
+  MPI_Win_create(memory, static_cast<MPI_Aint>(3 * page), sizeof(Word), MPI_INFO_NULL,
+                 MPI_COMM_WORLD, &win);
+  MPI_Datatype two_rows = MPI_DATATYPE_NULL;
+  const int lengths[2] = {static_cast<int>(row_words), static_cast<int>(row_words)};
+  const int places[2] = {0, static_cast<int>(2 * row_words)};
+  MPI_Type_indexed(2, lengths, places, MPI_INT64_T, &two_rows);
+  MPI_Type_commit(&two_rows);
+  const std::vector<Word> ones(2 * row_words, 1);
+  std::vector<Word> back(2 * row_words, 0);
+  const int count = static_cast<int>(back.size());
+  MPI_Barrier(MPI_COMM_WORLD);
+  step += 2;
+  if (rank() == origin) {
+    steps.wait_for(step - 1);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win);
+    MPI_Accumulate(ones.data(), count, MPI_INT64_T, target, 0, 1, two_rows, MPI_SUM, win);
+    MPI_Win_flush(target, win);
+    MPI_Get(back.data(), count, MPI_INT64_T, target, 0, 1, two_rows, win);
+    MPI_Win_unlock(target, win);
+    steps.reach(step);
+    CHECK((back[0] == 1 && back[row_words - 1] == 4 && back[row_words] == 5));
+  } else if (rank() == target) {
+    steps.reach(step - 1);
+    steps.wait_for(step);
+    CHECK((memory[row_words - 1] == 4 && memory[2 * row_words] == 5));
+  }
+  MPI_Type_free(&two_rows);
+  MPI_Win_free(&win);
+  munmap(mapped, 3 * page);
+}
+
 TEST_CASE("Passive target: behind an access epoch one lock asks it, later ones do not") {
   if (size() < 2) return;
   Steps steps;

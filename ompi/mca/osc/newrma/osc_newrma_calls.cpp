@@ -21,6 +21,7 @@ bool is_attached(const WindowMemory& memory, const OperationCall& call) {
 
 /// Does the target's data lie in the window? Of attached memory only the target knows.
 /// @param own  the target is this process
+/// @thread  progress lock held
 bool is_inside(const WindowMemory& memory, const OperationCall& call, bool own) {
   const Range range = range_of(call.target_data);
   if (range.begin == range.end) return true;
@@ -132,7 +133,6 @@ int operate(ompi_win_t* win, OperationCall& call, std::ptrdiff_t displacement,
     std::ptrdiff_t start = 0;
     if (__builtin_mul_overflow(displacement, unit, &start)) return MPI_ERR_RMA_RANGE;
     call.start = static_cast<std::uint64_t>(start);
-    if (!is_inside(memory, call, call.target == window.self())) return MPI_ERR_RMA_RANGE;
     if (call.accumulates()) {
       call.element = element_of(*call.target_data.type);
       if (const int fault = fault_of(call); fault != MPI_SUCCESS) return fault;
@@ -141,6 +141,7 @@ int operate(ompi_win_t* win, OperationCall& call, std::ptrdiff_t displacement,
     bool crowded = false;
     {
       const LeavingEntry entry(process->interrupts);
+      if (!is_inside(memory, call, call.target == window.self())) return MPI_ERR_RMA_RANGE;
       rc = window.operate(call, request);
       crowded = window.is_crowded();
     }

@@ -170,10 +170,10 @@ bool CopiedMemory::accumulate(const OperationCall& call) {
 }
 
 /// Call take(bytes) with what the blocks hold, in their order, piece by piece. Blocks that lie near
-/// each other are read at once, with the gaps between them, which belong to the window, too.
+/// each other are read at once, with the gaps between them.
 template <class Take>
 bool CopiedMemory::read_blocks(std::span<const Block> blocks, Take&& take) {
-  piece_.resize(piece_bytes);
+  piece_.resize(piece_bytes);  // accumulates have done that before they lock others out
   while (!blocks.empty()) {
     const std::span<const Block> near = blocks.first(near_blocks(blocks, piece_bytes));
     const std::uint64_t begin = near.front().address;
@@ -197,14 +197,15 @@ bool CopiedMemory::read_blocks(std::span<const Block> blocks, Take&& take) {
 }
 
 bool CopiedMemory::write_blocks(std::span<const Block> blocks, std::span<const std::byte> payload) {
-  if (blocks.size() >= scatter_min_blocks) {
+  if (blocks.size() >= scatter_min_blocks && scatters_) {
     std::vector<node::Place> places;
     places.reserve(blocks.size());
     for (const Block& each : blocks) places.push_back({address_ + each.address, each.bytes});
     const node::Scattered done = node::scatter(control_.process, places, payload.data());
     if (done == node::Scattered::some) abort_in_the_middle();
-    has_copied_ = has_copied_ || done == node::Scattered::all;
-    if (done == node::Scattered::all) return true;
+    scatters_ = done == node::Scattered::all;
+    has_copied_ = has_copied_ || scatters_;
+    if (scatters_) return true;
   }
   for (const Block& each : blocks) {
     if (!write(each.address, payload.first(each.bytes))) return false;
@@ -216,8 +217,10 @@ bool CopiedMemory::write_blocks(std::span<const Block> blocks, std::span<const s
 /// Blocks of an accumulate; what was there before comes to be in old_.
 bool CopiedMemory::accumulate_blocks(const OperationCall& call, std::span<const Block> blocks,
                                      std::span<const std::byte> payload) {
-  const AccumulateGuard guard(control_);
   old_.clear();
+  old_.reserve(bytes_of(blocks));
+  piece_.resize(piece_bytes);
+  const AccumulateGuard guard(control_);
   const bool has_read = read_blocks(blocks, [this](std::span<const std::byte> bytes) {
     old_.insert(old_.end(), bytes.begin(), bytes.end());
   });

@@ -74,6 +74,7 @@ class CopiedMemory {
   std::uint64_t address_;
   ControlBlock& control_;
   bool has_copied_ = false;
+  bool scatters_ = true;  ///< the kernel has not refused to
   std::vector<std::byte> old_;
   std::vector<std::byte> piece_;
 };

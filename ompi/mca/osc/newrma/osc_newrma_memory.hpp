@@ -65,9 +65,9 @@ inline void await_stores() noexcept { std::atomic_thread_fence(std::memory_order
 
 /// Memory of all ranks of one window.
 ///
-/// Ranks of a node share a memory file without a name: their control blocks, in dynamic windows what
-/// each has attached, what is known of all ranks of the window, and in windows that MPI allocates
-/// their data. Where the kernel refuses it
+/// Ranks of a node share a memory file without a name: their control blocks, in dynamic windows
+/// what each has attached, what is known of all ranks of the window, and in windows that MPI
+/// allocates their data. Where the kernel refuses it
 /// each has its own, and nobody maps others'.
 class WindowMemory {
  public:

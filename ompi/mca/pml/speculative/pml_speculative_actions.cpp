@@ -39,9 +39,9 @@ void describe_target(Outgoing& out, ReceiveRequest& request, Endpoint& endpoint)
 }
 
 /// The last message of a request ends nothing before it has left: the process may make no more
-/// calls once its request is complete. But a receive does not wait behind messages without room
-/// while their target may compute: it comes back to MPI for those, at the latest in MPI_Finalize. A
-/// target that waits for this very message in MPI_Send makes room meanwhile.
+/// calls once its request is complete. But a receive does not wait behind messages without room:
+/// this process comes back to MPI for those, at the latest in MPI_Finalize, and what gives room may
+/// be a third process that computes, even where the target waits for this very message in MPI_Send.
 MessageHold hold_for(const Action& action, Kind kind, const Endpoint& endpoint) {
   const bool last = kind == Kind::done || kind == Kind::rtr_ack || kind == Kind::sync_ack;
   if (!last) return {};
@@ -51,9 +51,7 @@ MessageHold hold_for(const Action& action, Kind kind, const Endpoint& endpoint) 
     request.life.hold();
     return make_hold<let_go_send>(&request);
   }
-  if (action.receive == nullptr ||
-      (endpoint.has_waiting_messages() && !action.receive->sender_waits))
-    return {};
+  if (action.receive == nullptr || endpoint.has_waiting_messages()) return {};
   ReceiveRequest& request = request_of(*action.receive);
   if (!request.life.active()) return {};
   request.life.hold();

@@ -71,8 +71,8 @@ class AttachedRanges {
 /// Orders
 ///   A program lets others access what it has attached by some message. They may read the list
 ///   while other ranges come and go: P1 sequence_ odd, P2 the ranges (release), P3 sequence_ even
-///   (release) -> R1 sequence_ (acquire), R2 the ranges (acquire), R3 sequence_ again. If R1 reads a
-///   turn's P3, R2 sees its P2; if R2 sees a P2 of the next turn, R3 sees its P1.
+///   (release) -> R1 sequence_ (acquire), R2 the ranges (acquire), R3 sequence_ again. If R1 reads
+///   a turn's P3, R2 sees its P2; if R2 sees a P2 of the next turn, R3 sees its P1.
 ///
 /// @tparam Atomic  std::atomic, or a model's that begins with zero
 template <template <class> class Atomic = std::atomic, std::size_t ranges_max = 60>

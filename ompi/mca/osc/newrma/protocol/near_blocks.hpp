@@ -10,8 +10,9 @@
 
 namespace overlap::newrma {
 
-/// A copy costs as much as some KiB more of it.
-inline constexpr std::uint64_t gap_max_bytes = 4096;
+/// A copy costs as much as some KiB more of it. Less than a page: no page is read that holds none
+/// of a block's bytes, because such a page may be no memory, or none that may be read.
+inline constexpr std::uint64_t gap_max_bytes = 4095;
 
 /// How many of the first blocks lie in ascending order, with small gaps between them, in one piece
 /// of memory of at most `room_bytes`. @returns  at least 1, if there is one

@@ -18,6 +18,8 @@ TEST_CASE("near blocks: as many as lie close together in the room") {
 }
 
 TEST_CASE("near blocks: not over long gaps, backwards or twice over the same bytes") {
+  // A gap that may be a page of its own, which need not be memory.
+  CHECK(near_blocks(std::vector<Block>{{0, 4096}, {8192, 16}}, 1 << 20) == 1);
   CHECK(near_blocks(std::vector<Block>{{0, 16}, {16 + gap_max_bytes, 1}}, 1 << 20) == 2);
   CHECK(near_blocks(std::vector<Block>{{0, 16}, {17 + gap_max_bytes, 1}}, 1 << 20) == 1);
   CHECK(near_blocks(std::vector<Block>{{64, 16}, {0, 16}}, 1 << 20) == 1);

@@ -21,7 +21,6 @@ Arrived* ReceiveSide::post(Communicator& comm, ReceiveOp& op) {
   op.length_bytes = 0;
   op.arrived_bytes = 0;
   op.data_done = false;
-  op.sender_waits = false;
   op.done_parts = 0;
   if (Arrived* message = comm.find_unexpected(op.source, op.tag))
     return receive_unexpected(*message, op);
@@ -57,7 +56,6 @@ bool ReceiveSide::just_missed(const ReceiveOp& op, const Arrived& message) const
 Arrived* ReceiveSide::receive_taken(Arrived& message, ReceiveOp& op) {
   op.arrived_bytes = 0;
   op.data_done = false;
-  op.sender_waits = false;
   op.done_parts = 0;
   if (message.kind == Kind::rtr_ack) {
     cancellation_.receive_collected(message, op);

@@ -108,4 +108,8 @@ TEST_CASE("process memory: another process is not written to") {
   other.pid = 1 << 30;  // more than Linux has
   CHECK(scatter(other, places, from) == Scattered::none);
   CHECK(child.area[0] == 0);
+  if (is_allowed(child)) {
+    CHECK(scatter(child.facts, places, from) == Scattered::all);
+    CHECK(child.area[0] == 1);
+  }
 }
