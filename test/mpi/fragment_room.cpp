@@ -194,6 +194,47 @@ TEST_CASE("A receive does not wait for its sender, who has messages without room
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST_CASE("A receive does not wait for a third process that holds the room") {
+  // All fragments are held by messages to rank 2, which is outside MPI, while rank 1 is in MPI_Send
+  // and has messages without room to take.
+  if (size() < 3 || !direct()) return;
+  constexpr int n = 1 << 20;
+  constexpr int small = 3500;  // not through a fast box
+  Steps steps;
+  const Bytes piece = pattern(small, 5);
+  Bytes data = rank() == 1 ? pattern(n, 3) : empty(n);
+  const auto send_to = [&](int to, std::size_t count, std::vector<MPI_Request>& requests) {
+    for (std::size_t i = 0; i < count; ++i)
+      MPI_Isend(piece.data(), small, MPI_BYTE, to, 5, MPI_COMM_WORLD, &requests.emplace_back());
+  };
+  const auto take = [&](std::size_t count) {
+    Bytes in = empty(small);
+    for (std::size_t i = 0; i < count; ++i) {
+      MPI_Recv(in.data(), small, MPI_BYTE, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      REQUIRE(holds(in, small, 5));
+    }
+  };
+  constexpr std::size_t to_second = 3000, to_first = 500;
+  if (rank() == 0) {
+    std::vector<MPI_Request> requests;
+    send_to(2, to_second, requests);
+    send_to(1, to_first, requests);
+    steps.reach(1);
+    MPI_Recv(data.data(), n, MPI_BYTE, 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    steps.reach(2);
+    CHECK(holds(data, n, 3));
+    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  } else if (rank() == 1) {
+    steps.wait_for(1);
+    MPI_Send(data.data(), n, MPI_BYTE, 0, 4, MPI_COMM_WORLD);
+    take(to_first);
+  } else if (rank() == 2) {
+    steps.wait_for(2);
+    take(to_second);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 TEST_CASE("A copy ends in the call that begins it where nobody else could go on with it") {
   if (!direct() || interrupts()) return;
   constexpr int n = 8 << 20;

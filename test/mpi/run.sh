@@ -190,6 +190,7 @@ room for fragments   | 3 4   | - tcp,self              | fragment_room          
 room for fragments, RTRs | 3 | vader,self              | fragment_room                                    | 1 |
 room for fragments, no single copy | 3 4 | vader,self  | fragment_room                                    | 1 | --mca pml_speculative_shared_memory auto --mca btl_vader_single_copy_mechanism none
 room for fragments, progress | 3 | vader,self          | fragment_room                                    | 1 | --mca pml_speculative_shared_memory auto --mca common_overlap_progress on
+room for fragments, few of them | 3 | vader,self       | fragment_room                                    | 1 | --mca pml_speculative_shared_memory auto --mca btl_vader_free_list_max 64 --mca btl_vader_free_list_num 8
 no adaptation        | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_adaptation 0
 eager_limit 64       | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_eager_limit 64
 END
