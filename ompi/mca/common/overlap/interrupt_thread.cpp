@@ -144,7 +144,14 @@ std::uint32_t InterruptThread::must_ring_slow() noexcept {
   // A copy, or an adapter's transfer, takes no longer than the delay for what takes a socket
   // milliseconds. Less than 10 us would fire before the call has returned.
   constexpr std::uint32_t fast_hurry = 3;
-  return interruption_.ring_delay_ns() / (polls() ? fast_hurry : 1);
+  return stretched_ns(interruption_.ring_delay_ns(), crowd_.is_known()) /
+         (polls() ? fast_hurry : 1);
+}
+
+/// Of a ring or nap: the longest are those of a program that is not served.
+std::uint32_t InterruptThread::stretched_ns(std::uint32_t ns, bool crowded) noexcept {
+  constexpr std::uint32_t stretch = 10;
+  return crowded && ns == InterruptLoop::nap_max_ns ? ns * stretch : ns;
 }
 
 void InterruptThread::ring_for_work() noexcept {
@@ -189,6 +196,7 @@ int InterruptThread::make_thread() noexcept {
   // nobody wakes it for messages through shared memory.
   if (why_not_on_node(node_) == nullptr) static_cast<void>(node_.open_bell());
   if (!watch_.open(&node_.bell())) return errno;
+  mpi_thread_ = gettid();
   return pthread_create(
       &thread_, nullptr,
       [](void* self) -> void* {
@@ -196,6 +204,7 @@ int InterruptThread::make_thread() noexcept {
         progress_lock.ready_guest();
         auto& thread = *static_cast<InterruptThread*>(self);
         thread.helper_.begin(thread.node_);
+        thread.crowd_.open(thread.mpi_thread_);
         thread.interruption_.run();
         return nullptr;
       },
@@ -216,6 +225,7 @@ bool InterruptThread::wanted() const noexcept {
 
 bool InterruptThread::sleep(Sleep sleep) noexcept {
   if (sleep.until == Sleep::Until::arrival) helper_.note_armed();
+  if (sleep.until == Sleep::Until::time) sleep.nap_ns = stretched_ns(sleep.nap_ns, crowd_.look());
   const bool rung = watch_.sleep(sleep, helper_.descriptor(), watched_network_);
   woken_by_sender_ = watch_.woken_by_sender();
   // What was left for a helper that has gone is found by the look that follows.

@@ -4,6 +4,7 @@
 
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
+#include "ompi/mca/common/overlap/crowd.hpp"
 #include "ompi/mca/common/overlap/endpoint.hpp"
 #include "ompi/mca/common/overlap/entry.hpp"
 #include "ompi/mca/common/overlap/event_watch.hpp"
@@ -26,7 +27,7 @@ namespace overlap {
 ///
 /// Ownership
 ///   all but what follows      progress lock
-///   watch_, helper_  the thread; the watch's bell: anybody
+///   watch_, helper_, crowd_  the thread; the watch's bell, what the crowd is known to be: anybody
 ///   node_'s doze     see Interruption
 class InterruptThread {
  public:
@@ -123,6 +124,7 @@ class InterruptThread {
   void watch_stay(bool on) noexcept;
   void note_futile_wake() noexcept;
   [[nodiscard]] std::uint64_t least_copy_bytes() const noexcept;
+  [[nodiscard]] static std::uint32_t stretched_ns(std::uint32_t ns, bool crowded) noexcept;
   /// May it poll BTLs now?
   [[nodiscard]] bool polls() const noexcept { return serves_btls() && !has_foreign_windows(); }
   /// Is there a copy, or what waits for room, that it could see to?
@@ -172,6 +174,8 @@ class InterruptThread {
   NodeArea& node_;
   EventWatch watch_;
   Helper helper_;
+  int mpi_thread_ = 0;  ///< that has made the thread
+  Crowd crowd_;
   Interruption<InterruptThread> interruption_{*this};
   pthread_t thread_{};
   State state_ = State::none;

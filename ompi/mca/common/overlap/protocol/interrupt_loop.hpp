@@ -44,7 +44,7 @@ struct Sleep {
 ///   quiet          armed: until an arrival
 ///   moved          again at once, the lock given back in between
 ///   stalled        the same, so often; then as refused
-///   refused, blind napping: twice as long as the last time, from nap_min_ns to longest_ns()
+///   refused, blind napping: twice as long as the last time, in [nap_min_ns, nap_max_ns]
 ///
 /// A nap ends by itself, so an MPI thread that leaves MPI without a word costs a delay and never
 /// a lost wake-up. Naps double: the delay is at most about the time that thread was inside.
@@ -53,16 +53,10 @@ struct Sleep {
 /// disturbed, one that computes is served from nap_min_ns on. A first look after a ring that comes
 /// in vain doubles it, one that finds the application outside MPI makes it short again. A delay
 /// longer than the computation would come in vain for ever: every probe_interval-th is short.
-///
-/// A wake takes the processor from the MPI thread, and where others wait for it, too, it gets it
-/// back a slice later. So a program that has been served by none of vain_rings_max rings is left
-/// alone ten times as long.
 class InterruptLoop {
  public:
   static constexpr std::uint32_t nap_min_ns = 50'000;
   static constexpr std::uint32_t nap_max_ns = 2'000'000;
-  static constexpr std::uint32_t unserved_nap_max_ns = 20'000'000;
-  static constexpr std::uint32_t vain_rings_max = 32;
   /// A descriptor that nobody reads looks like one of which a large message is read piece by piece.
   static constexpr std::uint32_t stalls_max = 4096;
   /// Odd: programs alternate.
@@ -89,7 +83,7 @@ class InterruptLoop {
   /// A call has rung: it had new work and has left MPI ring_delay_ns() ago.
   void rung() noexcept {
     rest();
-    next_nap_ns_ = learnt_delay_ns_;  // a probe in vain is one wake, not one for each doubling
+    next_nap_ns_ = ring_delay_ns();
     first_after_ring_ = true;
   }
   /// How long after a call the thread is to wake.
@@ -106,12 +100,8 @@ class InterruptLoop {
       in_vain_ = 0;
       return;
     }
-    ++in_vain_;
-    if (!probed) learnt_delay_ns_ = std::min(learnt_delay_ns_ * 2, longest_ns());
-    probes_ = in_vain_ % probe_interval == 0;
-  }
-  [[nodiscard]] std::uint32_t longest_ns() const noexcept {
-    return in_vain_ < vain_rings_max ? nap_max_ns : unserved_nap_max_ns;
+    if (!probed) learnt_delay_ns_ = std::min(learnt_delay_ns_ * 2, nap_max_ns);
+    probes_ = ++in_vain_ % probe_interval == 0;
   }
   void rest() noexcept {
     next_nap_ns_ = nap_min_ns;
@@ -119,7 +109,7 @@ class InterruptLoop {
   }
   [[nodiscard]] Sleep nap() noexcept {
     const std::uint32_t nap_ns = next_nap_ns_;
-    next_nap_ns_ = std::min(nap_ns * 2, longest_ns());
+    next_nap_ns_ = std::min(nap_ns * 2, nap_max_ns);
     return {Sleep::Until::time, nap_ns};
   }
 

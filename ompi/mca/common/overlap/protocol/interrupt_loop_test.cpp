@@ -66,34 +66,6 @@ TEST_CASE("a program that waits at once is woken less and less", "[interrupt][P4
   CHECK(loop.next(Look::refused) == nap(InterruptLoop::nap_max_ns));  // nor by short naps
 }
 
-TEST_CASE("a program that no ring has served for long is left alone", "[interrupt][P4.5]") {
-  InterruptLoop loop;
-  unsigned probes = 0;
-  const auto ring_in_vain = [&](unsigned rings) {
-    for (unsigned i = 0; i < rings; ++i) {
-      probes += loop.ring_delay_ns() == InterruptLoop::nap_min_ns ? 1 : 0;
-      loop.rung();
-      static_cast<void>(loop.next(Look::refused));
-    }
-  };
-  ring_in_vain(InterruptLoop::vain_rings_max - 1);
-  for (int i = 0; i < 8; ++i)  // MPI_Wait
-    CHECK(loop.next(Look::refused).nap_ns <= InterruptLoop::nap_max_ns);
-  ring_in_vain(6);
-  loop.rung();
-  // A probe does not begin with short naps, nor anything else.
-  CHECK(loop.next(Look::refused) == nap(InterruptLoop::unserved_nap_max_ns));
-  CHECK(loop.next(Look::refused) == nap(InterruptLoop::unserved_nap_max_ns));
-  probes = 0;
-  ring_in_vain(10 * InterruptLoop::probe_interval);
-  CHECK(probes == 10);
-  loop.rung();
-  CHECK(loop.next(Look::quiet).until == Until::arrival);
-  CHECK(loop.ring_delay_ns() == InterruptLoop::nap_min_ns);
-  ring_in_vain(20);
-  CHECK(loop.next(Look::refused) == nap(InterruptLoop::nap_max_ns));
-}
-
 TEST_CASE("a program that computes is served soon, also after long waits", "[interrupt][P4.3]") {
   InterruptLoop loop;
   for (const Look served : {Look::quiet, Look::moved, Look::stalled}) {
@@ -154,7 +126,7 @@ TEST_CASE("in any order: one kind of sleep per look, naps in their limits", "[in
     for (int i = 0; i < 500; ++i) {
       if (random() % 8 == 0) loop.rung();
       CHECK(loop.ring_delay_ns() >= InterruptLoop::nap_min_ns);
-      CHECK(loop.ring_delay_ns() <= InterruptLoop::unserved_nap_max_ns);
+      CHECK(loop.ring_delay_ns() <= InterruptLoop::nap_max_ns);
       const Look look = all_looks[random() % all_looks.size()];
       const Sleep sleep = loop.next(look);
       INFO("seed " << seed << ", look " << static_cast<int>(look));
@@ -162,7 +134,7 @@ TEST_CASE("in any order: one kind of sleep per look, naps in their limits", "[in
       CHECK(naps == (sleep.nap_ns != 0));
       if (naps) {
         CHECK(sleep.nap_ns >= InterruptLoop::nap_min_ns);
-        CHECK(sleep.nap_ns <= InterruptLoop::unserved_nap_max_ns);
+        CHECK(sleep.nap_ns <= InterruptLoop::nap_max_ns);
       }
       if (look == Look::refused || look == Look::blind) CHECK(naps);
       if (look == Look::unneeded) CHECK(sleep.until == Until::rung);
