@@ -144,14 +144,7 @@ std::uint32_t InterruptThread::must_ring_slow() noexcept {
   // A copy, or an adapter's transfer, takes no longer than the delay for what takes a socket
   // milliseconds. Less than 10 us would fire before the call has returned.
   constexpr std::uint32_t fast_hurry = 3;
-  return stretched_ns(interruption_.ring_delay_ns(), crowd_.is_known()) /
-         (polls() ? fast_hurry : 1);
-}
-
-/// Of a ring or nap: the longest are those of a program that is not served.
-std::uint32_t InterruptThread::stretched_ns(std::uint32_t ns, bool crowded) noexcept {
-  constexpr std::uint32_t stretch = 10;
-  return crowded && ns == InterruptLoop::nap_max_ns ? ns * stretch : ns;
+  return interruption_.ring_delay_ns() / (polls() ? fast_hurry : 1);
 }
 
 void InterruptThread::ring_for_work() noexcept {
@@ -204,7 +197,7 @@ int InterruptThread::make_thread() noexcept {
         progress_lock.ready_guest();
         auto& thread = *static_cast<InterruptThread*>(self);
         thread.helper_.begin(thread.node_);
-        thread.crowd_.open(thread.mpi_thread_);
+        static_cast<void>(thread.mpi_waits_.open(thread.mpi_thread_));  // else it is never crowded
         thread.interruption_.run();
         return nullptr;
       },
@@ -225,12 +218,28 @@ bool InterruptThread::wanted() const noexcept {
 
 bool InterruptThread::sleep(Sleep sleep) noexcept {
   if (sleep.until == Sleep::Until::arrival) helper_.note_armed();
-  if (sleep.until == Sleep::Until::time) sleep.nap_ns = stretched_ns(sleep.nap_ns, crowd_.look());
   const bool rung = watch_.sleep(sleep, helper_.descriptor(), watched_network_);
   woken_by_sender_ = watch_.woken_by_sender();
   // What was left for a helper that has gone is found by the look that follows.
   if (watch_.also_readable()) static_cast<void>(helper_.has_gone(node_));
   return rung;
+}
+
+bool InterruptThread::crowded() noexcept {
+  const auto clock_ns = [](clockid_t clock) noexcept {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(now.tv_nsec);
+  };
+  const std::uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+  if (!crowd_.is_due(now_ns)) return crowd_.is_crowded();
+  const std::optional<std::uint64_t> waited_ns = mpi_waits_.ns();
+  if (waited_ns)
+    crowd_.look(ProcessorAccount{now_ns, *waited_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID)});
+  else
+    crowd_.look(std::nullopt);
+  return crowd_.is_crowded();
 }
 
 void InterruptThread::note_futile_wake() noexcept {

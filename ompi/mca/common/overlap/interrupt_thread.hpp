@@ -4,7 +4,6 @@
 
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
-#include "ompi/mca/common/overlap/crowd.hpp"
 #include "ompi/mca/common/overlap/endpoint.hpp"
 #include "ompi/mca/common/overlap/entry.hpp"
 #include "ompi/mca/common/overlap/event_watch.hpp"
@@ -12,6 +11,8 @@
 #include "ompi/mca/common/overlap/interruption.hpp"
 #include "ompi/mca/common/overlap/neighbours.hpp"
 #include "ompi/mca/common/overlap/progress_driver.hpp"
+#include "ompi/mca/common/overlap/protocol/crowd.hpp"
+#include "opal/mca/common/overlap/node/run_delay.hpp"
 
 namespace overlap {
 
@@ -27,7 +28,7 @@ namespace overlap {
 ///
 /// Ownership
 ///   all but what follows      progress lock
-///   watch_, helper_, crowd_  the thread; the watch's bell, what the crowd is known to be: anybody
+///   watch_, helper_, crowd_, mpi_waits_  the thread; the watch's bell: anybody
 ///   node_'s doze     see Interruption
 class InterruptThread {
  public:
@@ -124,7 +125,6 @@ class InterruptThread {
   void watch_stay(bool on) noexcept;
   void note_futile_wake() noexcept;
   [[nodiscard]] std::uint64_t least_copy_bytes() const noexcept;
-  [[nodiscard]] static std::uint32_t stretched_ns(std::uint32_t ns, bool crowded) noexcept;
   /// May it poll BTLs now?
   [[nodiscard]] bool polls() const noexcept { return serves_btls() && !has_foreign_windows(); }
   /// Is there a copy, or what waits for room, that it could see to?
@@ -147,6 +147,7 @@ class InterruptThread {
   using Turn = Interruption<InterruptThread>::Turn;
   [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_acquire); }
   [[nodiscard]] bool sleep(Sleep sleep) noexcept;
+  [[nodiscard]] bool crowded() noexcept;
   [[nodiscard]] std::atomic<Doze>& doze() noexcept {
     return node_.get() != nullptr ? node_.get()->doze : own_doze_;
   }
@@ -174,7 +175,8 @@ class InterruptThread {
   NodeArea& node_;
   EventWatch watch_;
   Helper helper_;
-  int mpi_thread_ = 0;  ///< that has made the thread
+  int mpi_thread_ = 0;        ///< that has made the thread
+  node::RunDelay mpi_waits_;  ///< of that one
   Crowd crowd_;
   Interruption<InterruptThread> interruption_{*this};
   pthread_t thread_{};

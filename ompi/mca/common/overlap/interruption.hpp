@@ -28,6 +28,7 @@ using node::Doze;
 ///   fence()                    what has been stored before is visible to all
 ///   bool look_again(bool in_thread)  poll what can only be polled; returns whether something has
 ///                              moved; under the lock
+///   bool crowded()             do others use the processor of the MPI thread, too?
 ///   bool is_stale()            since the last turn() of the thread, connections have been made,
 ///                              data was left for a socket that has room, or a copy for the
 ///                              thread; under the lock
@@ -102,6 +103,7 @@ class Interruption {
   /// The thread.
   void run() noexcept {
     while (!host_.stopping()) {
+      loop_.note_crowd(host_.crowded());
       const Sleep sleep = loop_.next(look());
       if (loop_.ring_delay_ns() != ring_delay_ns())
         ring_delay_ns_.store(loop_.ring_delay_ns(), std::memory_order_relaxed);

@@ -138,6 +138,7 @@ class World {
   // --- the host of Interruption -------------------------------------------------------------
 
   bool stopping() const { return seen_stopped_; }
+  static bool crowded() { return false; }
   bool sleep(Sleep sleep) {
     if (sleep.until == Sleep::Until::time && fault != Fault::naps_for_ever) {
       // Whoever is inside leaves again: the looks in between would only be refused.

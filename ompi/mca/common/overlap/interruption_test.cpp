@@ -105,6 +105,7 @@ class Process {
   }
   static bool is_stale() { return false; }
   static void fence() {}
+  static bool crowded() { return false; }
   static bool look_again(bool) { return false; }
   Atomic<overlap::Doze>& doze() { return doze_; }
 
@@ -212,6 +213,7 @@ class BusyProcess {
   static Interruption::Turn turn() { return {}; }
   static bool is_stale() { return true; }
   static void fence() {}
+  static bool crowded() { return false; }
   static bool look_again(bool) { return false; }
   Atomic<overlap::Doze>& doze() { return doze_; }
 

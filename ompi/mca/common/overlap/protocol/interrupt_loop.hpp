@@ -44,7 +44,7 @@ struct Sleep {
 ///   quiet          armed: until an arrival
 ///   moved          again at once, the lock given back in between
 ///   stalled        the same, so often; then as refused
-///   refused, blind napping: twice as long as the last time, in [nap_min_ns, nap_max_ns]
+///   refused, blind napping: twice as long as the last time, from nap_min_ns to longest_ns()
 ///
 /// A nap ends by itself, so an MPI thread that leaves MPI without a word costs a delay and never
 /// a lost wake-up. Naps double: the delay is at most about the time that thread was inside.
@@ -53,15 +53,20 @@ struct Sleep {
 /// disturbed, one that computes is served from nap_min_ns on. A first look after a ring that comes
 /// in vain doubles it, one that finds the application outside MPI makes it short again. A delay
 /// longer than the computation would come in vain for ever: every probe_interval-th is short.
+///
+/// On a crowded processor (crowd.hpp) a wake costs the MPI thread a time slice: what comes in vain
+/// becomes ten times as rare there.
 class InterruptLoop {
  public:
   static constexpr std::uint32_t nap_min_ns = 50'000;
   static constexpr std::uint32_t nap_max_ns = 2'000'000;
+  static constexpr std::uint32_t crowded_nap_max_ns = 20'000'000;
   /// A descriptor that nobody reads looks like one of which a large message is read piece by piece.
   static constexpr std::uint32_t stalls_max = 4096;
   /// Odd: programs alternate.
   static constexpr std::uint32_t probe_interval = 15;
 
+  void note_crowd(bool crowded) noexcept { crowded_ = crowded; }
   /// @returns  how to sleep after this look
   [[nodiscard]] Sleep next(Look look) noexcept {
     if (std::exchange(first_after_ring_, false)) learn(look);
@@ -88,7 +93,7 @@ class InterruptLoop {
   }
   /// How long after a call the thread is to wake.
   [[nodiscard]] std::uint32_t ring_delay_ns() const noexcept {
-    return probes_ ? nap_min_ns : learnt_delay_ns_;
+    return probes_ ? nap_min_ns : std::min(learnt_delay_ns_, longest_ns());
   }
 
  private:
@@ -100,7 +105,7 @@ class InterruptLoop {
       in_vain_ = 0;
       return;
     }
-    if (!probed) learnt_delay_ns_ = std::min(learnt_delay_ns_ * 2, nap_max_ns);
+    if (!probed) learnt_delay_ns_ = std::min(learnt_delay_ns_ * 2, longest_ns());
     probes_ = ++in_vain_ % probe_interval == 0;
   }
   void rest() noexcept {
@@ -108,11 +113,16 @@ class InterruptLoop {
     stalls_ = 0;
   }
   [[nodiscard]] Sleep nap() noexcept {
-    const std::uint32_t nap_ns = next_nap_ns_;
-    next_nap_ns_ = std::min(nap_ns * 2, nap_max_ns);
+    const std::uint32_t nap_ns = std::min(next_nap_ns_, longest_ns());
+    next_nap_ns_ = nap_ns * 2;
     return {Sleep::Until::time, nap_ns};
   }
 
+  [[nodiscard]] std::uint32_t longest_ns() const noexcept {
+    return crowded_ ? crowded_nap_max_ns : nap_max_ns;
+  }
+
+  bool crowded_ = false;
   std::uint32_t next_nap_ns_ = nap_min_ns;
   std::uint32_t learnt_delay_ns_ = nap_min_ns;
   std::uint32_t in_vain_ = 0;  ///< rings in a row

@@ -66,6 +66,34 @@ TEST_CASE("a program that waits at once is woken less and less", "[interrupt][P4
   CHECK(loop.next(Look::refused) == nap(InterruptLoop::nap_max_ns));  // nor by short naps
 }
 
+TEST_CASE("on a crowded processor a program that is not served is left alone",
+          "[interrupt][P4.5]") {
+  InterruptLoop loop;
+  unsigned probes = 0;
+  const auto ring_in_vain = [&](unsigned rings) {
+    for (unsigned i = 0; i < rings; ++i) {
+      probes += loop.ring_delay_ns() == InterruptLoop::nap_min_ns ? 1 : 0;
+      loop.rung();
+      static_cast<void>(loop.next(Look::refused));
+    }
+  };
+  loop.note_crowd(true);
+  ring_in_vain(10);
+  CHECK(loop.ring_delay_ns() == InterruptLoop::crowded_nap_max_ns);
+  for (int i = 0; i < 10; ++i) static_cast<void>(loop.next(Look::refused));
+  CHECK(loop.next(Look::refused) == nap(InterruptLoop::crowded_nap_max_ns));
+  probes = 0;
+  ring_in_vain(10 * InterruptLoop::probe_interval);
+  CHECK(probes == 10);
+  loop.rung();
+  CHECK(loop.next(Look::quiet).until == Until::arrival);  // it computes
+  CHECK(loop.ring_delay_ns() == InterruptLoop::nap_min_ns);
+  ring_in_vain(10);
+  loop.note_crowd(false);
+  CHECK(loop.ring_delay_ns() == InterruptLoop::nap_max_ns);
+  CHECK(loop.next(Look::refused).nap_ns <= InterruptLoop::nap_max_ns);
+}
+
 TEST_CASE("a program that computes is served soon, also after long waits", "[interrupt][P4.3]") {
   InterruptLoop loop;
   for (const Look served : {Look::quiet, Look::moved, Look::stalled}) {
@@ -125,8 +153,12 @@ TEST_CASE("in any order: one kind of sleep per look, naps in their limits", "[in
     InterruptLoop loop;
     for (int i = 0; i < 500; ++i) {
       if (random() % 8 == 0) loop.rung();
+      const bool crowded = random() % 16 < 8;
+      loop.note_crowd(crowded);
+      const std::uint32_t most_ns =
+          crowded ? InterruptLoop::crowded_nap_max_ns : InterruptLoop::nap_max_ns;
       CHECK(loop.ring_delay_ns() >= InterruptLoop::nap_min_ns);
-      CHECK(loop.ring_delay_ns() <= InterruptLoop::nap_max_ns);
+      CHECK(loop.ring_delay_ns() <= most_ns);
       const Look look = all_looks[random() % all_looks.size()];
       const Sleep sleep = loop.next(look);
       INFO("seed " << seed << ", look " << static_cast<int>(look));
@@ -134,7 +166,7 @@ TEST_CASE("in any order: one kind of sleep per look, naps in their limits", "[in
       CHECK(naps == (sleep.nap_ns != 0));
       if (naps) {
         CHECK(sleep.nap_ns >= InterruptLoop::nap_min_ns);
-        CHECK(sleep.nap_ns <= InterruptLoop::nap_max_ns);
+        CHECK(sleep.nap_ns <= most_ns);
       }
       if (look == Look::refused || look == Look::blind) CHECK(naps);
       if (look == Look::unneeded) CHECK(sleep.until == Until::rung);
