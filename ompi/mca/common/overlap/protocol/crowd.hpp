@@ -20,9 +20,9 @@ class Crowd {
  public:
   /// From one look to the next.
   static constexpr std::uint64_t interval_ns = 20'000'000;
-  /// Of which the MPI thread waits so much on a crowded processor, turns of the interrupt thread not
-  /// counted.
-  static constexpr std::uint64_t share = 8;
+  /// The MPI thread of a crowded processor waits for more than one part in so many, turns of the
+  /// interrupt thread not counted.
+  static constexpr std::uint64_t share = 4;
 
   /// Is it time for the next look?
   [[nodiscard]] bool is_due(std::uint64_t now_ns) const noexcept {

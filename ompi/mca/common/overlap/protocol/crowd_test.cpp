@@ -16,25 +16,25 @@ constexpr ProcessorAccount at(std::uint64_t now, std::uint64_t waited, std::uint
 
 }  // namespace
 
-TEST_CASE("crowd: who waits for an eighth of the time is in one", "[interrupt]") {
+TEST_CASE("crowd: who waits for more than a quarter of the time is in one", "[interrupt]") {
   Crowd crowd;
   CHECK_FALSE(crowd.is_crowded());
   crowd.look(at(1000, 500, 100));  // the first one compares with nothing
   CHECK_FALSE(crowd.is_crowded());
-  crowd.look(at(1080, 510, 100));
+  crowd.look(at(1080, 520, 100));
   CHECK_FALSE(crowd.is_crowded());
-  crowd.look(at(1160, 521, 100));
+  crowd.look(at(1160, 541, 100));
   CHECK(crowd.is_crowded());
-  crowd.look(at(1240, 521, 100));
+  crowd.look(at(1240, 541, 100));
   CHECK_FALSE(crowd.is_crowded());
 }
 
 TEST_CASE("crowd: the interrupt thread's own turns are none", "[interrupt]") {
   Crowd crowd;
   crowd.look(at(0, 0, 0));
-  crowd.look(at(80, 60, 50));  // it moves data while the MPI thread computes
+  crowd.look(at(80, 70, 50));  // it moves data while the MPI thread computes
   CHECK_FALSE(crowd.is_crowded());
-  crowd.look(at(160, 121, 100));
+  crowd.look(at(160, 141, 100));
   CHECK(crowd.is_crowded());
 }
 

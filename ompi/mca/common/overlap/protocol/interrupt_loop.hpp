@@ -55,7 +55,7 @@ struct Sleep {
 /// longer than the computation would come in vain for ever: every probe_interval-th is short.
 ///
 /// On a crowded processor (crowd.hpp) a wake costs the MPI thread a time slice: what comes in vain
-/// becomes ten times as rare there.
+/// becomes rare there twice as fast, and up to ten times as rare.
 class InterruptLoop {
  public:
   static constexpr std::uint32_t nap_min_ns = 50'000;
@@ -105,7 +105,7 @@ class InterruptLoop {
       in_vain_ = 0;
       return;
     }
-    if (!probed) learnt_delay_ns_ = std::min(learnt_delay_ns_ * 2, longest_ns());
+    if (!probed) learnt_delay_ns_ = std::min(learnt_delay_ns_ * growth(), longest_ns());
     probes_ = ++in_vain_ % probe_interval == 0;
   }
   void rest() noexcept {
@@ -114,13 +114,14 @@ class InterruptLoop {
   }
   [[nodiscard]] Sleep nap() noexcept {
     const std::uint32_t nap_ns = std::min(next_nap_ns_, longest_ns());
-    next_nap_ns_ = nap_ns * 2;
+    next_nap_ns_ = nap_ns * growth();
     return {Sleep::Until::time, nap_ns};
   }
 
   [[nodiscard]] std::uint32_t longest_ns() const noexcept {
     return crowded_ ? crowded_nap_max_ns : nap_max_ns;
   }
+  [[nodiscard]] std::uint32_t growth() const noexcept { return crowded_ ? 4 : 2; }
 
   bool crowded_ = false;
   std::uint32_t next_nap_ns_ = nap_min_ns;
