@@ -94,6 +94,8 @@ BENCHMARKS = {
                                     variants=("osc_sm", "osc_rdma", "osc_ucx", "newrma")),
     "rma_rate_created": Benchmark("rma_rate", "--memory created", "--memory created --sizes 8,4k,64k,1m --budget-ms 20",
                                   on=("vader",), ranks=3, variants=("osc_rdma", "osc_pt2pt", "osc_ucx", "newrma")),
+    "rma_blocks": Benchmark("rma_blocks", "", "--budget-ms 60", on=("vader",),
+                            variants=("osc_rdma", "osc_pt2pt", "newrma")),
     "rma_rate_nodes": Benchmark("rma_rate", "", "", "--memory created --sizes 8,4k,64k,1m --budget-ms 100",
                                 "--memory created --sizes 8,64k,1m --budget-ms 40", on=("nodes",), ranks=2,
                                 variants=("osc_pt2pt", "newrma")),
