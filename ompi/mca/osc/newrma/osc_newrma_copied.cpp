@@ -34,12 +34,13 @@ std::uint64_t target_start(const OperationCall& call) noexcept {
   return call.start + static_cast<std::uint64_t>(call.target_data.type->super.true_lb);
 }
 
-/// What has been carried out in part cannot go another way.
+/// What has been written in part cannot go another way.
 [[noreturn]] void abort_in_the_middle() {
   show_message(
-      "osc/newrma: the kernel cannot copy part of an operation to or from a window of another "
-      "process of this node. The job ends.\nFree or unmap the memory of a window behind "
-      "MPI_Win_free only, and make windows of memory that may be written.");
+      "osc/newrma: the kernel has copied part of an operation to a window of another process of "
+      "this node, and refuses the rest. The job ends.\nFree or unmap the memory of a window "
+      "behind MPI_Win_free only, and make windows of memory that may be written. Where a sandbox "
+      "forbids such copies, run with --mca btl_vader_single_copy_mechanism none.");
   abort_job(MPI_ERR_RMA_RANGE);
 }
 
@@ -91,12 +92,12 @@ std::uint64_t target_address(const WindowMemory& memory, const OperationCall& ca
 std::optional<CopiedMemory> CopiedMemory::of(Endpoint& endpoint, const WindowMemory& memory,
                                              const OperationCall& call) {
   ControlBlock* const control = memory.control_of(call.target);
-  Rail* const rail = transfer_rail(endpoint);
-  if (control == nullptr || rail == nullptr || !endpoint.copies_itself() || needs_key(*rail) ||
-      rail->put_failed || rail->get_failed || rail->btl().btl_put_alignment > 1 ||
-      rail->btl().btl_get_alignment > 1 || !copies_at_once(*rail, target_address(memory, call)))
+  if (control == nullptr || !kernel_copies(endpoint)) return {};
+  Rail& rail = *transfer_rail(endpoint);
+  if (rail.put_failed || rail.get_failed || rail.btl().btl_put_alignment > 1 ||
+      rail.btl().btl_get_alignment > 1 || !copies_at_once(rail, target_address(memory, call)))
     return {};
-  return CopiedMemory(*rail, memory.address_of(call.target), *control);
+  return CopiedMemory(rail, memory.address_of(call.target), *control);
 }
 
 bool CopiedMemory::can_carry_out(const OperationCall& call) noexcept {
@@ -114,26 +115,27 @@ bool CopiedMemory::is_simple(const OperationCall& call) noexcept {
 }
 
 bool CopiedMemory::read(std::uint64_t start, std::span<std::byte> to) {
-  return copy(rail_.btl().btl_get, start, to, rail_.get_failed);
+  rail_.get_failed = !copy(rail_.btl().btl_get, start, to);
+  return !rail_.get_failed;
 }
 
 bool CopiedMemory::write(std::uint64_t start, std::span<const std::byte> from) {
   const std::span<std::byte> unchanged(const_cast<std::byte*>(from.data()), from.size());
-  return copy(rail_.btl().btl_put, start, unchanged, rail_.put_failed);
+  rail_.put_failed = !copy(rail_.btl().btl_put, start, unchanged);
+  if (rail_.put_failed && has_written_) abort_in_the_middle();
+  has_written_ = !rail_.put_failed;
+  return has_written_;
 }
 
-/// Copy once. @param failed  set where the kernel refuses: this rail is not asked again
-bool CopiedMemory::copy(Copy* by, std::uint64_t start, std::span<std::byte> own, bool& failed) {
+/// Copy once. Where the kernel refuses, the rail is not asked again.
+bool CopiedMemory::copy(Copy* by, std::uint64_t start, std::span<std::byte> own) {
   if (own.empty()) return true;
   CopyEnd end;
   const int rc = by(&rail_.btl(), rail_.bml_btl->btl_endpoint, own.data(), address_ + start,
                     nullptr, nullptr, own.size(), 0, MCA_BTL_NO_ORDER, on_copied, &end, nullptr);
   // Not as the probe has shown: the end would be written to a frame that is gone.
   if (rc >= 0 && !end.has_ended) abort_in_the_middle();
-  failed = rc < 0 || !end.ok;
-  if (failed && has_copied_) abort_in_the_middle();
-  has_copied_ = true;
-  return !failed;
+  return rc >= 0 && end.ok;
 }
 
 bool CopiedMemory::carry_out(const OperationCall& call) {
@@ -204,7 +206,7 @@ bool CopiedMemory::write_blocks(std::span<const Block> blocks, std::span<const s
     const node::Scattered done = node::scatter(control_.process, places, payload.data());
     if (done == node::Scattered::some) abort_in_the_middle();
     scatters_ = done == node::Scattered::all;
-    has_copied_ = has_copied_ || scatters_;
+    has_written_ = has_written_ || scatters_;
     if (scatters_) return true;
   }
   for (const Block& each : blocks) {
@@ -234,6 +236,7 @@ bool CopiedMemory::accumulate_blocks(const OperationCall& call, std::span<const 
 bool CopiedMemory::carry_out_message(RmaOperation& operation, std::span<const Block> blocks,
                                      std::span<const std::byte> payload, std::uint64_t position) {
   const OperationCall& call = operation.call();
+  has_written_ = false;  // the messages before have been carried out whole
   if (call.kind == Kind::put) return write_blocks(blocks, payload);
   if (call.kind == Kind::get) {
     return read_blocks(blocks, [&](std::span<const std::byte> bytes) {

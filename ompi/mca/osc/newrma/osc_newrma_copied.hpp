@@ -56,7 +56,7 @@ class CopiedMemory {
   CopiedMemory(Rail& rail, std::uint64_t address, ControlBlock& control) noexcept
       : rail_(rail), address_(address), control_(control) {}
 
-  [[nodiscard]] bool copy(Copy* by, std::uint64_t start, std::span<std::byte> own, bool& failed);
+  [[nodiscard]] bool copy(Copy* by, std::uint64_t start, std::span<std::byte> own);
   [[nodiscard]] bool read(std::uint64_t start, std::span<std::byte> to);
   [[nodiscard]] bool write(std::uint64_t start, std::span<const std::byte> from);
   [[nodiscard]] bool accumulate(const OperationCall& call);
@@ -73,7 +73,7 @@ class CopiedMemory {
   Rail& rail_;
   std::uint64_t address_;
   ControlBlock& control_;
-  bool has_copied_ = false;
+  bool has_written_ = false;  ///< a part of what is to be carried out
   bool scatters_ = true;  ///< the kernel has not refused to
   std::vector<std::byte> old_;
   std::vector<std::byte> piece_;

@@ -22,6 +22,9 @@ namespace overlap::newrma {
 [[nodiscard]] inline bool needs_key(const Rail& rail) noexcept {
   return rail.btl().btl_register_mem != nullptr;
 }
+/// Does the kernel copy between these two processes of a node, without a key? Adapters that connect
+/// processes of a node do not.
+[[nodiscard]] bool kernel_copies(Endpoint& endpoint) noexcept;
 
 /// This rank's memory, registered once with each BTL by which others access it.
 ///

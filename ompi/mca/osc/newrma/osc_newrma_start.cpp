@@ -171,7 +171,7 @@ bool Window::asks_owner(const OperationCall& call, const Access& access) {
   const bool pays = is_passive(access.epoch) || (call.accumulates() && call.answers());
   Channel& to = channel(call.target);
   return pays && Epochs::is_clear(access) && !to.unseen_writes.any() && to.endpoint() != nullptr &&
-         to.endpoint()->copies_itself();
+         kernel_copies(*to.endpoint());
 }
 
 /// By the target's processor if it is at hand, or by the kernel. @returns  false: nothing is done
@@ -192,9 +192,8 @@ Window::Way Window::way_of(const OperationCall& call, const Access& access) {
   if (is_direct(call.target)) return Way::direct;
   Endpoint* const endpoint = channel(call.target).endpoint();
   if (endpoint == nullptr || !is_known_memory(call)) return Way::messages;
-  if (endpoint->copies_itself()) {
-    Rail* const rail = transfer_rail(*endpoint);
-    if (rail == nullptr || !copies_at_once(*rail, target_address(*memory_, call)))
+  if (kernel_copies(*endpoint)) {
+    if (!copies_at_once(*transfer_rail(*endpoint), target_address(*memory_, call)))
       return Way::messages;
   } else if (memory_->flavor() == Flavor::dynamic) {
     return Way::messages;  // adapters would need a key for each range

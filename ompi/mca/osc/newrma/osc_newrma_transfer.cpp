@@ -35,7 +35,7 @@ bool can_transfer(Endpoint& endpoint, const OperationCall& call) {
 }
 
 bool ends_at_target(Endpoint& endpoint) {
-  if (endpoint.copies_itself()) return true;
+  if (kernel_copies(endpoint)) return true;
   const Rail* const rail = transfer_rail(endpoint);
   return rail != nullptr && ((rail->btl().btl_flags & btl_flag_remote_completion) != 0 ||
                              (rail->capability != nullptr && rail->capability->puts_end_at_peer));

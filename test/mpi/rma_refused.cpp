@@ -1,0 +1,99 @@
+// A sandbox that forbids the kernel's copies into other processes, in the middle of a job: what
+// has gone by them goes as messages from then on.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rma.hpp"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+namespace {
+
+using namespace overlap::test;
+
+using Word = std::int64_t;
+
+constexpr int origin = 0, target = 1;
+constexpr int words = 64, blocks = 16;  // every fourth word
+
+/// @returns  whether process_vm_writev fails with EPERM from now on
+bool forbid_writes() {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(rules), rules};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/// One word, blocks with gaps, and a swap of the second word; each ends.
+void change(const Window& window, MPI_Datatype every_fourth) {
+  const std::vector<Word> ones(blocks, 1);
+  Word seen = -1;
+  MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, window.win);
+  MPI_Accumulate(ones.data(), 1, MPI_INT64_T, target, window.at(target, 0), 1, MPI_INT64_T, MPI_SUM,
+                 window.win);
+  MPI_Win_flush(target, window.win);
+  MPI_Accumulate(ones.data(), blocks, MPI_INT64_T, target, window.at(target, 0), 1, every_fourth,
+                 MPI_SUM, window.win);
+  MPI_Win_flush(target, window.win);
+  MPI_Fetch_and_op(ones.data(), &seen, MPI_INT64_T, target, window.at(target, sizeof(Word)),
+                   MPI_SUM, window.win);
+  MPI_Win_flush(target, window.win);
+  const Word next = seen + 2;
+  Word before = seen + 1;
+  MPI_Compare_and_swap(&next, &before, &seen, MPI_INT64_T, target, window.at(target, sizeof(Word)),
+                       window.win);
+  MPI_Win_flush(target, window.win);
+  CHECK(seen == before);
+  MPI_Put(ones.data(), blocks, MPI_INT64_T, target, window.at(target, 2 * sizeof(Word)), 1,
+          every_fourth, window.win);
+  MPI_Win_unlock(target, window.win);
+}
+
+}  // namespace
+
+TEST_CASE("Writes of the kernel that are refused go as messages") {
+  if (size() < 2) return;
+  MPI_Datatype every_fourth = MPI_DATATYPE_NULL;
+  MPI_Type_vector(blocks, 1, words / blocks, MPI_INT64_T, &every_fourth);
+  MPI_Type_commit(&every_fourth);
+  const Window created(words * sizeof(Word), Kind::create);
+  const Window dynamic(words * sizeof(Word), Kind::dynamic);
+  for (const Window* const window : {&created, &dynamic}) {
+    if (rank() == target) std::memset(window->memory, 0, words * sizeof(Word));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  constexpr int rounds = 4;
+  for (int round = 0; round < rounds; ++round) {
+    if (round == rounds / 2) {
+      if (rank() == origin && !forbid_writes()) {
+        WARN("this system knows no filters");
+        break;
+      }
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+    for (const Window* const window : {&created, &dynamic}) {
+      if (rank() == origin) change(*window, every_fourth);
+      MPI_Barrier(MPI_COMM_WORLD);  // the target takes part
+      if (rank() != target) continue;
+      Word found[words];
+      MPI_Win_lock(MPI_LOCK_SHARED, target, 0, window->win);
+      std::memcpy(found, window->memory, sizeof found);
+      MPI_Win_unlock(target, window->win);
+      INFO(round << ": " << (window == &created ? "created" : "dynamic"));
+      CHECK(found[0] == 2 * (round + 1));
+      CHECK(found[1] == 2 * (round + 1));
+      CHECK(found[2] == 1);
+      CHECK(found[3] == 0);
+      CHECK(found[4] == round + 1);
+      CHECK(found[words - 4] == round + 1);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_Type_free(&every_fourth);
+}
