@@ -7,11 +7,22 @@
 #include <sys/timerfd.h>
 
 namespace overlap {
+namespace {
+
+/// What it has reported before is forgotten.
+void set(const Descriptor& timer, std::uint32_t delay_ns) noexcept {
+  // Not zero, which would be never.
+  const itimerspec once{.it_interval = {}, .it_value = {0, static_cast<long>(delay_ns) + 1}};
+  timerfd_settime(timer.get(), 0, &once, nullptr);
+}
+
+}  // namespace
 
 bool EventWatch::open(node::Bell* neighbours) noexcept {
   neighbours_ = neighbours;
   bell_ = Descriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  return bell_ && open_sets();
+  nap_ = Descriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  return bell_ && nap_ && open_sets();
 }
 
 /// New, empty sets. @returns  false: the kernel has none, and nothing has changed
@@ -90,16 +101,15 @@ bool EventWatch::is_readable() const noexcept {
 
 bool EventWatch::sleep(Sleep sleep, int also, int network) noexcept {
   const auto neighbours = neighbours_ != nullptr ? neighbours_->descriptors() : std::array{-1, -1};
-  pollfd sets[] = {{bell_.get(), POLLIN, 0},     {readable_.get(), POLLIN, 0},
+  const bool naps = sleep.until == Sleep::Until::time;
+  if (naps) set_nap(sleep.nap_ns);
+  pollfd sets[] = {{bell_.get(), POLLIN, 0},     {naps ? nap_.get() : readable_.get(), POLLIN, 0},
                    {writable_.get(), POLLIN, 0}, {neighbours[0], POLLIN, 0},
                    {neighbours[1], POLLIN, 0},   {also, POLLIN, 0},
                    {network, POLLIN, 0}};
   woken_by_sender_ = also_readable_ = false;
-  const nfds_t count = sleep.until == Sleep::Until::arrival ? std::size(sets) : 1;
-  const timespec nap{0, static_cast<long>(sleep.nap_ns)};
-  if (ppoll(sets, count, sleep.until == Sleep::Until::time ? &nap : nullptr, nullptr) <= 0) {
-    return false;
-  }
+  const nfds_t count = sleep.until == Sleep::Until::arrival ? std::size(sets) : naps ? 2 : 1;
+  if (poll(sets, count, -1) <= 0) return false;
   if (sets[2].revents != 0) {
     // The edges are taken out here, before the turn that serves them: one that comes during the
     // turn stays.
@@ -114,10 +124,8 @@ bool EventWatch::sleep(Sleep sleep, int also, int network) noexcept {
   return read(bell_.get(), &rings, sizeof rings) == sizeof rings;
 }
 
-void EventWatch::ring(std::uint32_t delay_ns) noexcept {
-  // Not zero, which would be never.
-  const itimerspec once{.it_interval = {}, .it_value = {0, static_cast<long>(delay_ns) + 1}};
-  timerfd_settime(bell_.get(), 0, &once, nullptr);
-}
+void EventWatch::ring(std::uint32_t delay_ns) noexcept { set(bell_, delay_ns); }
+
+void EventWatch::set_nap(std::uint32_t delay_ns) noexcept { set(nap_, delay_ns); }
 
 }  // namespace overlap

@@ -19,7 +19,7 @@ namespace overlap {
 /// process holds keeps a closed socket in the sets. Where one has gone the sets are made anew.
 ///
 /// Ownership
-///   bell_                              any thread rings, the interrupt thread sleeps on it
+///   bell_, nap_                        any thread sets them, the interrupt thread sleeps on them
 ///   readable_, writable_, woken_...    the interrupt thread
 ///   known_, found_, events_, is_due_   progress lock
 class EventWatch {
@@ -53,6 +53,8 @@ class EventWatch {
   /// Wake the sleeper after that time, or keep it from its next sleep; the last call counts.
   /// @thread  any
   void ring(std::uint32_t delay_ns) noexcept;
+  /// Let a nap that is under way end after that time. @thread  any
+  void set_nap(std::uint32_t delay_ns) noexcept;
 
  private:
   void sync_or_throw(bool turned_elsewhere);
@@ -62,6 +64,7 @@ class EventWatch {
   bool add(const WatchedDescriptor& each) noexcept;
 
   Descriptor bell_;
+  Descriptor nap_;
   Descriptor readable_;
   Descriptor writable_;
   std::vector<WatchedDescriptor> known_;

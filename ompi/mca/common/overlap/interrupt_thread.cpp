@@ -117,11 +117,24 @@ std::uint64_t InterruptThread::least_copy_bytes() const noexcept {
 void InterruptThread::watch_stay(bool on) noexcept {
   void (*const on_stay)(void*) = [](void* self) {
     auto& thread = *static_cast<InterruptThread*>(self);
-    if (thread.state_ == State::running && thread.interruption_.take_over())
-      thread.watch_.ring(InterruptLoop::nap_max_ns);
+    if (thread.state_ == State::running) thread.stays();
   };
-  driver_.set_on_stay(on ? on_stay : nullptr, this,
-                      node_.get() != nullptr ? &node_.get()->turns : nullptr);
+  const bool is_shared = serves_btls() && node_.get() != nullptr;
+  driver_.set_on_stay(on ? on_stay : nullptr, this, is_shared ? &node_.get()->turns : nullptr);
+}
+
+/// An MPI thread does not leave MPI for some time.
+void InterruptThread::stays() noexcept {
+  if (serves_btls() && interruption_.take_over()) {
+    interruption_.note_ring(InterruptLoop::nap_max_ns);
+    watch_.ring(InterruptLoop::nap_max_ns);
+    return;
+  }
+  const std::uint64_t now = now_ns();
+  if (stays_since_ns_ == 0) stays_since_ns_ = now;
+  const auto [ring, nap, by_ns] = interruption_.put_off(now - stays_since_ns_);
+  if (ring) watch_.ring(by_ns);
+  if (nap) watch_.set_nap(by_ns);
 }
 
 /// A turn of the thread wakes them, too; it sleeps only when nobody is left to be woken.
@@ -138,13 +151,16 @@ std::uint32_t InterruptThread::must_ring_slow() noexcept {
     return no_ring;
   }
   driver_.note_leaving();
+  stays_since_ns_ = 0;
   helper_.report_failure();
   if (!interruption_.must_ring(std::exchange(fresh_, false))) return no_ring;
   ++common::counters.interrupt_rings;
   // A copy, or an adapter's transfer, takes no longer than the delay for what takes a socket
   // milliseconds. Less than 10 us would fire before the call has returned.
   constexpr std::uint32_t fast_hurry = 3;
-  return interruption_.ring_delay_ns() / (polls() ? fast_hurry : 1);
+  const std::uint32_t delay_ns = interruption_.ring_delay_ns() / (polls() ? fast_hurry : 1);
+  interruption_.note_ring(delay_ns);
+  return delay_ns;
 }
 
 void InterruptThread::ring_for_work() noexcept {
@@ -189,7 +205,6 @@ int InterruptThread::make_thread() noexcept {
   // nobody wakes it for messages through shared memory.
   if (why_not_on_node(node_) == nullptr) static_cast<void>(node_.open_bell());
   if (!watch_.open(&node_.bell())) return errno;
-  mpi_thread_ = gettid();
   return pthread_create(
       &thread_, nullptr,
       [](void* self) -> void* {
@@ -197,7 +212,6 @@ int InterruptThread::make_thread() noexcept {
         progress_lock.ready_guest();
         auto& thread = *static_cast<InterruptThread*>(self);
         thread.helper_.begin(thread.node_);
-        static_cast<void>(thread.mpi_waits_.open(thread.mpi_thread_));  // else it is never crowded
         thread.interruption_.run();
         return nullptr;
       },
@@ -225,21 +239,11 @@ bool InterruptThread::sleep(Sleep sleep) noexcept {
   return rung;
 }
 
-bool InterruptThread::crowded() noexcept {
-  const auto clock_ns = [](clockid_t clock) noexcept {
-    timespec now{};
-    clock_gettime(clock, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-           static_cast<std::uint64_t>(now.tv_nsec);
-  };
-  const std::uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-  if (!crowd_.is_due(now_ns)) return crowd_.is_crowded();
-  const std::optional<std::uint64_t> waited_ns = mpi_waits_.ns();
-  if (waited_ns)
-    crowd_.look(ProcessorAccount{now_ns, *waited_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID)});
-  else
-    crowd_.look(std::nullopt);
-  return crowd_.is_crowded();
+std::uint64_t InterruptThread::now_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 void InterruptThread::note_futile_wake() noexcept {

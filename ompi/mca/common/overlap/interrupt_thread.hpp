@@ -11,8 +11,6 @@
 #include "ompi/mca/common/overlap/interruption.hpp"
 #include "ompi/mca/common/overlap/neighbours.hpp"
 #include "ompi/mca/common/overlap/progress_driver.hpp"
-#include "ompi/mca/common/overlap/protocol/crowd.hpp"
-#include "opal/mca/common/overlap/node/run_delay.hpp"
 
 namespace overlap {
 
@@ -28,7 +26,7 @@ namespace overlap {
 ///
 /// Ownership
 ///   all but what follows      progress lock
-///   watch_, helper_, crowd_, mpi_waits_  the thread; the watch's bell: anybody
+///   watch_, helper_  the thread; the watch's timers: anybody
 ///   node_'s doze     see Interruption
 class InterruptThread {
  public:
@@ -61,12 +59,12 @@ class InterruptThread {
   /// A request needs this process to get further, and no longer. @thread  progress lock held
   void add_demand() noexcept {
     fresh_ = true;
-    if (demand_++ == 0 && serves_btls()) watch_stay(true);
+    if (demand_++ == 0 && (serves_btls() || driver_.turns_events())) watch_stay(true);
   }
   /// Demand that is there all the time has something to wait for: as if it had just come.
   void renew_demand() noexcept { fresh_ = true; }
   void drop_demand() noexcept {
-    if (--demand_ == 0 && serves_btls()) watch_stay(false);
+    if (--demand_ == 0 && (serves_btls() || driver_.turns_events())) watch_stay(false);
   }
   /// Something waits for a turn of progress that this thread can take, or no longer: the calls that
   /// leave MPI ring.
@@ -123,6 +121,7 @@ class InterruptThread {
   [[nodiscard]] bool start() noexcept;
   [[nodiscard]] int make_thread() noexcept;
   void watch_stay(bool on) noexcept;
+  void stays() noexcept;
   void note_futile_wake() noexcept;
   [[nodiscard]] std::uint64_t least_copy_bytes() const noexcept;
   /// May it poll BTLs now?
@@ -147,7 +146,7 @@ class InterruptThread {
   using Turn = Interruption<InterruptThread>::Turn;
   [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_acquire); }
   [[nodiscard]] bool sleep(Sleep sleep) noexcept;
-  [[nodiscard]] bool crowded() noexcept;
+  [[nodiscard]] static std::uint64_t now_ns() noexcept;
   [[nodiscard]] std::atomic<Doze>& doze() noexcept {
     return node_.get() != nullptr ? node_.get()->doze : own_doze_;
   }
@@ -175,9 +174,6 @@ class InterruptThread {
   NodeArea& node_;
   EventWatch watch_;
   Helper helper_;
-  int mpi_thread_ = 0;        ///< that has made the thread
-  node::RunDelay mpi_waits_;  ///< of that one
-  Crowd crowd_;
   Interruption<InterruptThread> interruption_{*this};
   pthread_t thread_{};
   State state_ = State::none;
@@ -187,9 +183,10 @@ class InterruptThread {
   const BtlCapability* waking_ = nullptr;   ///< of wake_others()
   /// What the thread sleeps on besides; it writes it under the lock, and reads it without.
   int watched_network_ = -1;
-  bool woken_by_sender_ = false;   ///< and has not taken a turn since; the thread's
-  bool left_connections_ = false;  ///< in the thread's last turn
-  bool fresh_ = false;             ///< demand has been added, and no call has left MPI since
+  std::uint64_t stays_since_ns_ = 0;  ///< 0: no MPI thread has been seen to stay since a call left
+  bool woken_by_sender_ = false;      ///< and has not taken a turn since; the thread's
+  bool left_connections_ = false;     ///< in the thread's last turn
+  bool fresh_ = false;                ///< demand has been added, and no call has left MPI since
   std::uint32_t demand_ = 0;
   std::uint32_t left_work_ = 0;
   std::uint32_t synced_turns_ = 0;           ///< turns() when the watch was synced

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <utility>
@@ -28,7 +29,7 @@ using node::Doze;
 ///   fence()                    what has been stored before is visible to all
 ///   bool look_again(bool in_thread)  poll what can only be polled; returns whether something has
 ///                              moved; under the lock
-///   bool crowded()             do others use the processor of the MPI thread, too?
+///   uint64_t now_ns()          of a clock that only goes forward; any thread
 ///   bool is_stale()            since the last turn() of the thread, connections have been made,
 ///                              data was left for a socket that has room, or a copy for the
 ///                              thread; under the lock
@@ -37,6 +38,9 @@ using node::Doze;
 ///   doze         the thread writes every value; calls that ring, and neighbours that do (armed ->
 ///                claimed); take_over(): armed -> napping
 ///   rung_turns_, taken_over_  calls that ring, under the progress lock
+///   ring_is_put_off_          progress lock
+///   ring_due_ns_, nap_due_ns_, put_off_by_ns_  MPI threads, under the progress lock, and the
+///                thread: hints, by which a timer goes off too early at worst
 ///   seen_turns_  the thread
 /// Orders
 ///   D1 doze.store(parked | armed) under the progress lock, by which the thread has just seen that
@@ -74,12 +78,17 @@ class Interruption {
       }
       if (!host_.is_stale()) return false;
     }
-    if (doze == Doze::awake) return false;
+    if (doze == Doze::awake && !(fresh && ring_is_put_off_)) return false;
     // Claimed: a neighbour, or the helper, has rung or is about to; or it was stopped just there.
     host_.doze().store(Doze::awake, std::memory_order_relaxed);  // one ring is enough
     taken_over_.store(false, std::memory_order_relaxed);
+    ring_is_put_off_ = false;
     rung_turns_.store(host_.turns(), std::memory_order_relaxed);
     return true;
+  }
+  /// After that time the bell rings. @thread  progress lock held
+  void note_ring(std::uint32_t delay_ns) noexcept {
+    ring_due_ns_.store(host_.now_ns() + delay_ns, std::memory_order_relaxed);
   }
 
   /// An MPI thread stays inside MPI for some time: what arrives meanwhile it sees itself, and no
@@ -95,7 +104,34 @@ class Interruption {
     return true;
   }
 
-  /// The delay of that ring. @thread  any
+  struct PutOff {
+    bool ring = false;
+    bool nap = false;
+    std::uint32_t by_ns = 0;
+  };
+  /// An MPI thread stays inside MPI for some time: a wake would only take its processor from it.
+  /// @param inside_ns  so long it has been inside: as late may the thread be if it leaves now
+  /// @returns  the timers that are to be set anew, and to what: they would go off in less than half
+  ///           of that
+  /// @thread  progress lock held
+  [[nodiscard]] PutOff put_off(std::uint64_t inside_ns) noexcept {
+    const std::uint64_t now_ns = host_.now_ns();
+    const std::uint64_t bounded_ns =
+        std::clamp<std::uint64_t>(inside_ns, InterruptLoop::nap_min_ns, InterruptLoop::nap_max_ns);
+    const std::uint32_t by_ns = std::max(static_cast<std::uint32_t>(bounded_ns),
+                                         put_off_ns_.load(std::memory_order_relaxed));
+    const PutOff result{.ring = is_put_off(ring_due_ns_, now_ns, by_ns),
+                        .nap = is_put_off(nap_due_ns_, now_ns, by_ns),
+                        .by_ns = by_ns};
+    if (result.ring) {
+      ring_is_put_off_ = true;
+      taken_over_.store(true, std::memory_order_relaxed);
+    }
+    if (result.ring || result.nap) put_off_by_ns_.store(by_ns, std::memory_order_relaxed);
+    return result;
+  }
+
+  /// The delay of a call's ring. @thread  any
   [[nodiscard]] std::uint32_t ring_delay_ns() const noexcept {
     return ring_delay_ns_.load(std::memory_order_relaxed);
   }
@@ -103,23 +139,44 @@ class Interruption {
   /// The thread.
   void run() noexcept {
     while (!host_.stopping()) {
-      loop_.note_crowd(host_.crowded());
       const Sleep sleep = loop_.next(look());
-      if (loop_.ring_delay_ns() != ring_delay_ns())
-        ring_delay_ns_.store(loop_.ring_delay_ns(), std::memory_order_relaxed);
+      publish(ring_delay_ns_, loop_.ring_delay_ns());
+      publish(put_off_ns_, loop_.put_off_ns());
       if (sleep.until == Sleep::Until::again) continue;
-      if (sleep.until == Sleep::Until::time)
+      if (sleep.until == Sleep::Until::time) {
+        nap_due_ns_.store(host_.now_ns() + sleep.nap_ns, std::memory_order_relaxed);
         host_.doze().store(Doze::napping, std::memory_order_relaxed);
-      if (host_.sleep(sleep) && !taken_over_.exchange(false, std::memory_order_relaxed)) {
-        loop_.rung();
-        // Turns before that call left MPI say nothing of where its thread is now.
-        seen_turns_ = rung_turns_.load(std::memory_order_relaxed);
       }
+      const bool is_rung = host_.sleep(sleep);
+      nap_due_ns_.store(0, std::memory_order_relaxed);
+      if (is_rung) take_ring();
+      loop_.was_put_off(put_off_by_ns_.exchange(0, std::memory_order_relaxed));
       host_.doze().store(Doze::awake, std::memory_order_relaxed);
     }
   }
 
  private:
+  /// What mostly is there already: MPI threads read it.
+  static void publish(std::atomic<std::uint32_t>& hint, std::uint32_t value) noexcept {
+    if (hint.load(std::memory_order_relaxed) != value) hint.store(value, std::memory_order_relaxed);
+  }
+  void take_ring() noexcept {
+    ring_due_ns_.store(0, std::memory_order_relaxed);
+    if (taken_over_.exchange(false, std::memory_order_relaxed)) return;
+    loop_.rung();
+    // Turns before that call left MPI say nothing of where its thread is now.
+    seen_turns_ = rung_turns_.load(std::memory_order_relaxed);
+  }
+
+  /// @param due_ns  0: never
+  [[nodiscard]] static bool is_put_off(std::atomic<std::uint64_t>& due_ns, std::uint64_t now_ns,
+                                       std::uint32_t by_ns) noexcept {
+    const std::uint64_t due = due_ns.load(std::memory_order_relaxed);
+    if (due == 0 || due >= now_ns + by_ns / 2) return false;
+    due_ns.store(now_ns + by_ns, std::memory_order_relaxed);
+    return true;
+  }
+
   /// Try to progress once. An MPI thread that has taken turns since the last look is inside MPI, or
   /// soon will be again: it does the work itself, and a rival would only cost it time (P4.5).
   [[nodiscard]] Look look() noexcept {
@@ -150,7 +207,12 @@ class Interruption {
   Host& host_;
   InterruptLoop loop_;
   std::uint32_t seen_turns_ = 0;
-  typename Host::template Atomic<bool> taken_over_{false};               ///< a hint; orders nothing
+  bool ring_is_put_off_ = false;
+  std::atomic<std::uint64_t> ring_due_ns_{0};               ///< 0: not set; a hint, orders nothing
+  std::atomic<std::uint64_t> nap_due_ns_{0};                ///< the same
+  std::atomic<std::uint32_t> put_off_ns_{0};                ///< at least; the same
+  std::atomic<std::uint32_t> put_off_by_ns_{0};             ///< since the last wake; the same
+  typename Host::template Atomic<bool> taken_over_{false};  ///< a hint; orders nothing
   typename Host::template Atomic<std::uint32_t> rung_turns_{0};          ///< a hint; orders nothing
   std::atomic<std::uint32_t> ring_delay_ns_{InterruptLoop::nap_min_ns};  ///< a hint; orders nothing
 };

@@ -127,6 +127,7 @@ class World {
     lock();
     turns_.store(1, fenced);
     static_cast<void>(serve());
+    static_cast<void>(interruption->put_off(overlap::InterruptLoop::nap_max_ns));
     unlock();
   }
   /// The application looks at its buffers, outside MPI.
@@ -138,7 +139,8 @@ class World {
   // --- the host of Interruption -------------------------------------------------------------
 
   bool stopping() const { return seen_stopped_; }
-  static bool crowded() { return false; }
+  /// Timers go off at any time.
+  static std::uint64_t now_ns() { return 0; }
   bool sleep(Sleep sleep) {
     if (sleep.until == Sleep::Until::time && fault != Fault::naps_for_ever) {
       // Whoever is inside leaves again: the looks in between would only be refused.
@@ -198,6 +200,7 @@ class World {
     lock();
     start();
     const bool rings = interruption->must_ring(true);
+    if (rings) interruption->note_ring(interruption->ring_delay_ns());
     unlock();
     if (rings) ring();
   }

@@ -105,7 +105,7 @@ class Process {
   }
   static bool is_stale() { return false; }
   static void fence() {}
-  static bool crowded() { return false; }
+  static std::uint64_t now_ns() { return 0; }
   static bool look_again(bool) { return false; }
   Atomic<overlap::Doze>& doze() { return doze_; }
 
@@ -213,7 +213,7 @@ class BusyProcess {
   static Interruption::Turn turn() { return {}; }
   static bool is_stale() { return true; }
   static void fence() {}
-  static bool crowded() { return false; }
+  static std::uint64_t now_ns() { return 0; }
   static bool look_again(bool) { return false; }
   Atomic<overlap::Doze>& doze() { return doze_; }
 
@@ -243,4 +243,74 @@ TEST_CASE("turns before a ring do not make its first look come in vain", "[inter
     REQUIRE(await_ended(process, i + 1));  // outside "MPI"
   }
   CHECK(process.ring_delay_ns() == overlap::InterruptLoop::nap_min_ns);
+}
+
+namespace {
+
+/// A process whose clock the test turns, and whose thread finds an MPI thread inside.
+class ClockedProcess {
+ public:
+  template <class T>
+  using Atomic = std::atomic<T>;
+  using Interruption = overlap::Interruption<ClockedProcess>;
+
+  bool stopping() const { return has_slept; }
+  bool sleep(Sleep sleep) {
+    has_slept = true;
+    nap_ns = sleep.nap_ns;
+    nap_put_off = put_off().nap;
+    return false;
+  }
+  static bool try_lock() { return false; }
+  static void unlock() {}
+  static std::uint32_t turns() { return 0; }
+  static bool wanted() { return true; }
+  static Interruption::Turn turn() { return {}; }
+  static bool is_stale() { return true; }
+  static void fence() {}
+  [[nodiscard]] std::uint64_t now_ns() const { return now; }
+  static bool look_again(bool) { return false; }
+  Atomic<overlap::Doze>& doze() { return doze_; }
+  Interruption::PutOff put_off() {
+    return interruption.put_off(overlap::InterruptLoop::nap_max_ns);
+  }
+  /// A call with a large message leaves MPI. @returns  whether it rings
+  bool leaves() {
+    if (!interruption.must_ring(true)) return false;
+    interruption.note_ring(interruption.ring_delay_ns());
+    return true;
+  }
+
+  std::atomic<overlap::Doze> doze_{overlap::Doze::parked};
+  std::uint64_t now = 1'000'000'000;
+  std::uint32_t nap_ns = 0;
+  bool has_slept = false;
+  bool nap_put_off = false;
+  Interruption interruption{*this};
+};
+
+}  // namespace
+
+TEST_CASE("who stays inside MPI puts a ring off, and the next large message takes it back",
+          "[interrupt][P4.5]") {
+  ClockedProcess process;
+  CHECK_FALSE(process.put_off().ring);  // nobody has rung
+  REQUIRE(process.leaves());
+  CHECK_FALSE(process.leaves());  // one ring is enough
+  CHECK(process.put_off().ring);
+  CHECK_FALSE(process.put_off().ring);  // far enough away
+  process.now += overlap::InterruptLoop::nap_max_ns * 3 / 4;
+  CHECK(process.put_off().ring);
+  CHECK_FALSE(process.interruption.must_ring(false));
+  CHECK(process.leaves());  // soon again
+  CHECK_FALSE(process.leaves());
+  CHECK(process.put_off().ring);
+}
+
+TEST_CASE("who stays inside MPI puts the end of a nap off", "[interrupt][P4.5]") {
+  ClockedProcess process;
+  process.interruption.run();
+  CHECK(process.nap_ns == overlap::InterruptLoop::nap_min_ns);
+  CHECK(process.nap_put_off);
+  CHECK_FALSE(process.put_off().nap);  // it has ended
 }

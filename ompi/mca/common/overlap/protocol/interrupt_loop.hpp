@@ -44,32 +44,32 @@ struct Sleep {
 ///   quiet          armed: until an arrival
 ///   moved          again at once, the lock given back in between
 ///   stalled        the same, so often; then as refused
-///   refused, blind napping: twice as long as the last time, from nap_min_ns to longest_ns()
+///   refused, blind napping: twice as long as the last time, from nap_min_ns to nap_max_ns
 ///
 /// A nap ends by itself, so an MPI thread that leaves MPI without a word costs a delay and never
-/// a lost wake-up. Naps double: the delay is at most about the time that thread was inside.
+/// a lost wake-up. Naps double: the delay is at most about the time that thread was inside. One
+/// that stays inside puts their end off (Interruption::put_off), by about that time. Where others
+/// use its processor, it does so too late now and then, and what comes in vain takes the processor
+/// from it for a time slice: so that grows, up to put_off_max_ns, until a wake is of use again.
 ///
 /// A call rings with a delay, which this learns: a program that waits at once would only be
 /// disturbed, one that computes is served from nap_min_ns on. A first look after a ring that comes
 /// in vain doubles it, one that finds the application outside MPI makes it short again. A delay
-/// longer than the computation would come in vain for ever: every probe_interval-th is short.
-///
-/// On a crowded processor (crowd.hpp) a wake costs the MPI thread a time slice: what comes in vain
-/// becomes rare there twice as fast, and up to ten times as rare.
+/// longer than the computation would come in vain for ever: about every probe_interval-th is short.
 class InterruptLoop {
  public:
   static constexpr std::uint32_t nap_min_ns = 50'000;
   static constexpr std::uint32_t nap_max_ns = 2'000'000;
-  static constexpr std::uint32_t crowded_nap_max_ns = 20'000'000;
+  static constexpr std::uint32_t put_off_max_ns = 20'000'000;
   /// A descriptor that nobody reads looks like one of which a large message is read piece by piece.
   static constexpr std::uint32_t stalls_max = 4096;
-  /// Odd: programs alternate.
+  /// Rings in vain from one short one to the next, on average.
   static constexpr std::uint32_t probe_interval = 15;
 
-  void note_crowd(bool crowded) noexcept { crowded_ = crowded; }
   /// @returns  how to sleep after this look
   [[nodiscard]] Sleep next(Look look) noexcept {
-    if (std::exchange(first_after_ring_, false)) learn(look);
+    if (std::exchange(first_after_ring_, false)) learn_delay(look);
+    learn_put_off(look);
     switch (look) {
       case Look::unneeded: rest(); return {Sleep::Until::rung, 0};
       case Look::quiet: rest(); return {Sleep::Until::arrival, 0};
@@ -80,8 +80,8 @@ class InterruptLoop {
           return {Sleep::Until::again, 0};
         }
         return nap();
-      case Look::blind:
-      case Look::refused: return nap();
+      case Look::blind: next_nap_ns_ = std::min(next_nap_ns_, nap_max_ns); return nap();
+      case Look::refused: next_nap_ns_ = std::max(next_nap_ns_, put_off_ns_); return nap();
     }
     return nap();
   }
@@ -91,43 +91,62 @@ class InterruptLoop {
     next_nap_ns_ = ring_delay_ns();
     first_after_ring_ = true;
   }
+  /// An MPI thread inside MPI has put the wake off by that time. 0: none has
+  void was_put_off(std::uint32_t by_ns) noexcept {
+    next_nap_ns_ = std::max(next_nap_ns_, by_ns);
+    put_off_by_ns_ = by_ns;
+  }
+  /// By how much it is to do that at least.
+  [[nodiscard]] std::uint32_t put_off_ns() const noexcept { return put_off_ns_; }
   /// How long after a call the thread is to wake.
   [[nodiscard]] std::uint32_t ring_delay_ns() const noexcept {
-    return probes_ ? nap_min_ns : std::min(learnt_delay_ns_, longest_ns());
+    return probes_ ? nap_min_ns : std::min(learnt_delay_ns_, delay_max_ns());
   }
 
  private:
-  void learn(Look look) noexcept {
-    const bool in_vain = look == Look::refused || look == Look::unneeded;
+  [[nodiscard]] std::uint32_t delay_max_ns() const noexcept {
+    return std::max(nap_max_ns, put_off_ns_ / 2);
+  }
+  [[nodiscard]] static bool in_vain(Look look) noexcept {
+    return look == Look::refused || look == Look::unneeded;
+  }
+  void learn_put_off(Look look) noexcept {
+    const std::uint32_t by_ns = std::exchange(put_off_by_ns_, 0);
+    if (!in_vain(look))
+      put_off_ns_ = 0;
+    else if (by_ns >= nap_max_ns)
+      put_off_ns_ = std::min(by_ns * 2, put_off_max_ns);
+  }
+  void learn_delay(Look look) noexcept {
     const bool probed = std::exchange(probes_, false);
-    if (!in_vain) {
+    if (!in_vain(look)) {
       learnt_delay_ns_ = nap_min_ns;
-      in_vain_ = 0;
+      until_probe_ = probe_interval;
       return;
     }
-    if (!probed) learnt_delay_ns_ = std::min(learnt_delay_ns_ * growth(), longest_ns());
-    probes_ = ++in_vain_ % probe_interval == 0;
+    if (!probed) learnt_delay_ns_ = std::min(learnt_delay_ns_ * 2, delay_max_ns());
+    if (--until_probe_ != 0) return;
+    probes_ = true;
+    dice_ = dice_ * 1'664'525U + 1'013'904'223U;
+    until_probe_ = probe_interval - 3 + (dice_ >> 29U);
   }
   void rest() noexcept {
     next_nap_ns_ = nap_min_ns;
     stalls_ = 0;
   }
   [[nodiscard]] Sleep nap() noexcept {
-    const std::uint32_t nap_ns = std::min(next_nap_ns_, longest_ns());
-    next_nap_ns_ = nap_ns * growth();
+    const std::uint32_t nap_ns = next_nap_ns_;
+    next_nap_ns_ = std::max(std::min(nap_ns * 2, nap_max_ns), put_off_ns_);
     return {Sleep::Until::time, nap_ns};
   }
 
-  [[nodiscard]] std::uint32_t longest_ns() const noexcept {
-    return crowded_ ? crowded_nap_max_ns : nap_max_ns;
-  }
-  [[nodiscard]] std::uint32_t growth() const noexcept { return crowded_ ? 4 : 2; }
-
-  bool crowded_ = false;
   std::uint32_t next_nap_ns_ = nap_min_ns;
   std::uint32_t learnt_delay_ns_ = nap_min_ns;
-  std::uint32_t in_vain_ = 0;  ///< rings in a row
-  bool probes_ = false;        ///< the next ring is short
+  std::uint32_t until_probe_ = probe_interval;  ///< rings in vain
+  std::uint32_t dice_ = 1;           ///< not a fixed interval: programs repeat themselves
+  std::uint32_t put_off_by_ns_ = 0;  ///< the last wake
+  std::uint32_t put_off_ns_ = 0;
+  bool probes_ = false;  ///< the next ring is short
   std::uint32_t stalls_ = 0;
   bool first_after_ring_ = false;
 };
