@@ -165,6 +165,22 @@ TEST_CASE("Field: persistent requests restarted many times with Startall") {
   for (MPI_Request& request : all) MPI_Request_free(&request);
 }
 
+TEST_CASE("MPI_Start of a request that is under way ends no program") {
+  if (!paired()) return;
+  const ErrorsReturn returned(MPI_COMM_WORLD);
+  int value = -1;
+  const int own = rank();
+  MPI_Request receive = MPI_REQUEST_NULL;
+  MPI_Recv_init(&value, 1, MPI_INT, partner(), 14, MPI_COMM_WORLD, &receive);
+  MPI_Start(&receive);
+  const int rc = MPI_Start(&receive);  // ob1 takes it for done
+  CHECK((rc == MPI_SUCCESS || error_class(rc) == MPI_ERR_REQUEST));
+  MPI_Send(&own, 1, MPI_INT, partner(), 14, MPI_COMM_WORLD);
+  MPI_Wait(&receive, MPI_STATUS_IGNORE);
+  CHECK(value == partner());
+  MPI_Request_free(&receive);
+}
+
 TEST_CASE("Field: Sendrecv and Sendrecv_replace") {
   if (!paired()) return;
   for (std::size_t n : sizes_around_limits()) {

@@ -11,9 +11,13 @@ int start_one(mca_pml_base_request_t& base) {
   {
     const LeavingEntry entry(pml->interrupts);
     if (base.req_type == MCA_PML_REQUEST_RECV) {
-      start_receive(reinterpret_cast<ReceiveRequest&>(base));
+      auto& request = reinterpret_cast<ReceiveRequest&>(base);
+      if (!request.life.can_start()) return MPI_ERR_REQUEST;
+      start_receive(request);
     } else {
-      rc = start_send(reinterpret_cast<SendRequest&>(base), message);
+      auto& request = reinterpret_cast<SendRequest&>(base);
+      if (!request.life.can_start()) return MPI_ERR_REQUEST;
+      rc = start_send(request, message);
     }
   }
   if (message != nullptr) rc == OMPI_SUCCESS ? give_up(*message) : release(*message);

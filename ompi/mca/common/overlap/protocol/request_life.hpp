@@ -32,8 +32,12 @@ class RequestLife {
  public:
   enum class Phase : std::uint8_t { idle, active, held, queued, completing };
 
+  /// false: it is under way, and a program that starts it has made a mistake
+  [[nodiscard]] bool can_start() const noexcept {
+    return phase_ == Phase::idle || phase_ == Phase::completing;
+  }
   void start() noexcept {
-    assert(phase_ == Phase::idle || phase_ == Phase::completing);
+    assert(can_start());
     phase_ = Phase::active;
     freed_ = false;
   }

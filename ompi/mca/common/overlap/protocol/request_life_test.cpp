@@ -26,9 +26,13 @@ TEST_CASE("A request is released once, by whoever needs it last") {
 
 TEST_CASE("A persistent request may be started again by its own completion callback") {
   RequestLife life;
+  CHECK(life.can_start());
   life.start();
+  CHECK_FALSE(life.can_start());
   CHECK(life.end());
+  CHECK_FALSE(life.can_start());
   life.take();
+  CHECK(life.can_start());
   life.start();
   CHECK(life.end());  // and that turn ends before the thread of the first one is done
   CHECK_FALSE(life.finish());
