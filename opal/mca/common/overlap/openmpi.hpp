@@ -25,7 +25,7 @@
 //   set_unpack_position(...)       of a convertor that unpacks piece by piece
 //   for_each_btl(f)                every initialised BTL module
 //   is_shared_memory(btl)          vader, or sm
-//   topology_of_node()             of hwloc, as Open MPI has it; processes_of_node(), local_rank()
+//   processes_of_node(), local_rank()
 //   hostname(proc)                 of a peer, for messages; node_number(name)
 //   end_job(code)                  stops the job; does not return
 //   OBJ_NEW, OBJ_RETAIN, OPAL_LIST_FOREACH, OPAL_MODEX_* work in C++ as they are
@@ -403,10 +403,6 @@ inline void set_unpack_position(opal_convertor_t& convertor, std::size_t positio
 
 #if OPAL_MAJOR_VERSION == 4 && OVERLAP_HAVE_HWLOC
 #define OVERLAP_KNOWS_CORES 1
-/// @returns  nullptr: Open MPI does not know it
-[[nodiscard]] inline hwloc_topology_t topology_of_node() noexcept {
-  return opal_hwloc_base_get_topology() == OPAL_SUCCESS ? opal_hwloc_topology : nullptr;
-}
 #else
 #define OVERLAP_KNOWS_CORES 0
 #endif
