@@ -325,6 +325,40 @@ TEST_CASE("Own memory that is not attached") {
   window.expect_works();
 }
 
+TEST_CASE("Memory of another rank that is not attached") {
+  if (!on_one_node(MPI_COMM_WORLD)) return;  // only its owner knows there
+  Faulty window(Kind::dynamic);
+  const int to = window.right();
+  Word own = 5, word = 7, result = 0;
+  MPI_Aint at = 0, there = 0;
+  MPI_Get_address(&own, &at);
+  MPI_Sendrecv(&at, 1, MPI_AINT, window.left(), 0, &there, 1, MPI_AINT, to, 0, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+  const auto errors = {MPI_ERR_RMA_RANGE, MPI_ERR_RMA_ATTACH};
+  const auto every_call = [&](MPI_Aint place) {
+    expect(MPI_Put(&word, 1, MPI_INT64_T, to, place, 1, MPI_INT64_T, window.win), errors);
+    expect(MPI_Get(&word, 1, MPI_INT64_T, to, place, 1, MPI_INT64_T, window.win), errors);
+    expect(MPI_Accumulate(&word, 1, MPI_INT64_T, to, place, 1, MPI_INT64_T, MPI_SUM, window.win),
+           errors);
+    expect(MPI_Fetch_and_op(&word, &result, MPI_INT64_T, to, place, MPI_SUM, window.win), errors);
+  };
+  MPI_Win_lock(MPI_LOCK_SHARED, to, 0, window.win);
+  every_call(there);
+  MPI_Win_unlock(to, window.win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_attach(window.win, &own, sizeof own);
+  MPI_Win_fence(0, window.win);
+  MPI_Put(&word, 1, MPI_INT64_T, to, there, 1, MPI_INT64_T, window.win);
+  MPI_Win_fence(0, window.win);
+  CHECK(own == 7);
+  MPI_Win_detach(window.win, &own);
+  MPI_Barrier(MPI_COMM_WORLD);
+  every_call(there);
+  MPI_Win_fence(0, window.win);
+  CHECK(own == 7);
+  window.expect_works();
+}
+
 TEST_CASE("Operations that a datatype does not have") {
   Faulty window;
   const int to = window.right();

@@ -42,8 +42,8 @@ std::string join(const std::vector<std::string>& words) {
 DeviceList list_devices(const std::vector<std::string>& known) {
   if (known.empty()) {
     throw Error(Error::Kind::no_device,
-                "this host has no RDMA device (/sys/class/infiniband has none); is the adapter's "
-                "driver loaded?");
+                "this host has no RDMA device (/sys/class/infiniband has none): its driver is "
+                "not loaded, or there is no adapter");
   }
   // With a capability instead of the limit it would work, but for a warning of libibverbs on each
   // start of each process.

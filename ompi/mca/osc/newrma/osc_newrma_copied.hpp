@@ -74,7 +74,7 @@ class CopiedMemory {
   std::uint64_t address_;
   ControlBlock& control_;
   bool has_written_ = false;  ///< a part of what is to be carried out
-  bool scatters_ = true;  ///< the kernel has not refused to
+  bool scatters_ = true;      ///< the kernel has not refused to
   std::vector<std::byte> old_;
   std::vector<std::byte> piece_;
 };

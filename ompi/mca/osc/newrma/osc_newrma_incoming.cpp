@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "osc_newrma_window.hpp"
 
+#include <cinttypes>
+#include <cstdio>
+
 #include "ompi/mca/common/overlap/process.hpp"
 #include "opal/mca/common/overlap/message.hpp"
 
@@ -17,11 +20,15 @@ std::vector<Block> blocks_of_message(const MessageHead& head, std::span<const st
 }
 
 [[noreturn]] void abort_outside(const Window& window, const MessageHead& head, const Block& block) {
+  const std::string name = window.win().w_name;
+  char address[sizeof block.address * 2 + 3];
+  std::snprintf(address, sizeof address, "0x%" PRIx64, block.address);
   show_message(
       "osc/newrma: rank " + std::to_string(head.source) + " accesses " +
-      std::to_string(block.bytes) + " bytes at address " + std::to_string(block.address) +
-      " of rank " + std::to_string(window.self()) + " in window " + window.win().w_name +
-      ", which are no memory that is attached to it. The job ends.\nPass an address that "
+      std::to_string(block.bytes) + " bytes at address " + address + " of rank " +
+      std::to_string(window.self()) + ", where nothing is attached to the window" +
+      (name.empty() ? "" : " " + name) +
+      ". The job ends.\nPass an address that "
       "MPI_Get_address has given in memory that MPI_Win_attach has attached, and detach it "
       "only when nobody accesses it any more.");
   abort_job(MPI_ERR_RMA_RANGE);

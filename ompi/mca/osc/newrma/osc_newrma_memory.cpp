@@ -221,10 +221,10 @@ std::byte* WindowMemory::find(std::uint64_t address, std::uint64_t bytes) const 
   return attached_.covers(address, bytes) ? reinterpret_cast<std::byte*>(address) : nullptr;
 }
 
-bool WindowMemory::knows_attached(Rank rank, std::uint64_t address,
-                                  std::uint64_t bytes) const noexcept {
+Attached WindowMemory::knows_attached(Rank rank, std::uint64_t address,
+                                      std::uint64_t bytes) const noexcept {
   const PublishedRanges<>* const published = published_of(rank);
-  return published != nullptr && published->covers(address, bytes);
+  return published != nullptr ? published->knows(address, bytes) : Attached::unknown;
 }
 
 }  // namespace overlap::newrma

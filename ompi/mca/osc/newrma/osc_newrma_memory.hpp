@@ -120,10 +120,9 @@ class WindowMemory {
   [[nodiscard]] int detach(const void* base);
   /// This process's memory at an address of a message. @returns  nullptr: not part of the window
   [[nodiscard]] std::byte* find(std::uint64_t address, std::uint64_t bytes) const noexcept;
-  /// Does this process know that a rank has attached all of this? What it does not know may be
-  /// attached all the same, above all at other nodes.
-  [[nodiscard]] bool knows_attached(Rank rank, std::uint64_t address,
-                                    std::uint64_t bytes) const noexcept;
+  /// Has a rank attached all of this? Unknown at other nodes.
+  [[nodiscard]] Attached knows_attached(Rank rank, std::uint64_t address,
+                                        std::uint64_t bytes) const noexcept;
 
  private:
   /// One rank, as all ranks of this node know it.

@@ -142,10 +142,11 @@ void Window::count_direct(const OperationCall& call) noexcept {
   counters.direct_bytes += call.bytes();
 }
 
-/// Can the kernel reach the target's data? Other ranks check their windows' bounds, but what is
-/// attached to a dynamic one only its owner knows, and its node.
-bool Window::is_known_memory(const OperationCall& call) const noexcept {
-  if (memory_->flavor() != Flavor::dynamic) return true;
+/// Is the memory from the first to the last byte of the target's data part of the window? The
+/// bounds of other windows have been looked at; what is attached to a dynamic one only its owner
+/// knows, and its node.
+Attached Window::is_attached(const OperationCall& call) const noexcept {
+  if (memory_->flavor() != Flavor::dynamic) return Attached::yes;
   const Range range = range_of(call.target_data);
   return memory_->knows_attached(call.target, target_address(*memory_, call),
                                  static_cast<std::uint64_t>(range.end - range.begin));
@@ -157,7 +158,7 @@ std::optional<CopiedMemory> Window::copied_memory(const OperationCall& call, con
   const bool pays =
       is_passive(access.epoch) || (!call.accumulates() && call.bytes() >= tunables.transfer_min);
   if (is_passive(access.epoch) && channel(call.target).unseen_writes.any()) return {};
-  if (!pays || !CopiedMemory::can_carry_out(call) || !is_known_memory(call)) return {};
+  if (!pays || !CopiedMemory::can_carry_out(call) || is_attached(call) != Attached::yes) return {};
   Endpoint* const endpoint = channel(call.target).endpoint();
   return endpoint != nullptr ? CopiedMemory::of(*endpoint, *memory_, call) : std::nullopt;
 }
@@ -191,7 +192,7 @@ bool Window::carry_out_there(const OperationCall& call, const Access& access) {
 Window::Way Window::way_of(const OperationCall& call, const Access& access) {
   if (is_direct(call.target)) return Way::direct;
   Endpoint* const endpoint = channel(call.target).endpoint();
-  if (endpoint == nullptr || !is_known_memory(call)) return Way::messages;
+  if (endpoint == nullptr || is_attached(call) != Attached::yes) return Way::messages;
   if (kernel_copies(*endpoint)) {
     if (!copies_at_once(*transfer_rail(*endpoint), target_address(*memory_, call)))
       return Way::messages;
@@ -229,6 +230,11 @@ int Window::operate(const OperationCall& call, ompi_request_t** request) {
     if (request != nullptr) *request = &ompi_request_empty;
     return carry_out(call);
   }
+  // Between blocks there may be what is not attached. Before the target opens its epoch, it may
+  // still attach.
+  if (Epochs::is_open(*access) && call.target_data.is_contiguous() &&
+      is_attached(call) == Attached::no)
+    return MPI_ERR_RMA_RANGE;
   if (Epochs::is_open(*access) && carry_out_there(call, *access)) {
     if (request != nullptr) *request = &ompi_request_empty;
     count_direct(call);

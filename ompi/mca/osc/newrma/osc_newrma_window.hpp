@@ -190,7 +190,7 @@ class Window final : private Host {
   [[nodiscard]] int carry_out(const OperationCall& call) noexcept;
   [[nodiscard]] bool asks_owner(const OperationCall& call, const Access& access);
   [[nodiscard]] bool carry_out_there(const OperationCall& call, const Access& access);
-  [[nodiscard]] bool is_known_memory(const OperationCall& call) const noexcept;
+  [[nodiscard]] Attached is_attached(const OperationCall& call) const noexcept;
   [[nodiscard]] std::optional<CopiedMemory> copied_memory(const OperationCall& call,
                                                           const Access& access);
   void count_direct(const OperationCall& call) noexcept;

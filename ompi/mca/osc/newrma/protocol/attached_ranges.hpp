@@ -33,6 +33,9 @@ struct AttachedRange {
   return inside && bytes <= covered - address;
 }
 
+/// What another process can tell of it.
+enum class Attached : std::uint8_t { yes, no, unknown };
+
 /// The owner's list.
 class AttachedRanges {
  public:
@@ -75,7 +78,9 @@ class AttachedRanges {
 ///   a turn's P3, R2 sees its P2; if R2 sees a P2 of the next turn, R3 sees its P1.
 ///
 /// @tparam Atomic  std::atomic, or a model's that begins with zero
-template <template <class> class Atomic = std::atomic, std::size_t ranges_max = 60>
+/// @tparam tries  how often a reader looks that finds it being written
+template <template <class> class Atomic = std::atomic, std::size_t ranges_max = 60,
+          unsigned tries = 4>
 class PublishedRanges {
  public:
   /// @thread  the owner's, one at a time
@@ -83,7 +88,7 @@ class PublishedRanges {
     const std::uint64_t turn = sequence_.load(std::memory_order_relaxed);
     sequence_.store(turn + 1, std::memory_order_relaxed);  // P1
     const bool fit = ranges.size() <= ranges_max;
-    count_.store(fit ? ranges.size() : 0, std::memory_order_release);  // P2
+    count_.store(fit ? ranges.size() : too_many, std::memory_order_release);  // P2
     for (std::size_t i = 0; fit && i < ranges.size(); ++i) {
       ranges_[i].begin.store(ranges[i].begin, std::memory_order_release);
       ranges_[i].end.store(ranges[i].end, std::memory_order_release);
@@ -91,18 +96,13 @@ class PublishedRanges {
     sequence_.store(turn + 2, std::memory_order_release);  // P3
   }
 
-  /// @returns  false: it is not attached, or not known
-  [[nodiscard]] bool covers(std::uint64_t address, std::uint64_t bytes) const noexcept {
-    const std::uint64_t turn = sequence_.load(std::memory_order_acquire);  // R1
-    std::array<AttachedRange, ranges_max> ranges;
-    const std::size_t count =
-        std::min<std::uint64_t>(count_.load(std::memory_order_acquire), ranges_max);  // R2
-    for (std::size_t i = 0; i < count; ++i) {
-      ranges[i].begin = ranges_[i].begin.load(std::memory_order_acquire);
-      ranges[i].end = ranges_[i].end.load(std::memory_order_acquire);
+  /// Is all of this attached?
+  [[nodiscard]] Attached knows(std::uint64_t address, std::uint64_t bytes) const noexcept {
+    for (unsigned i = 0; i < tries; ++i) {
+      const Attached answer = look(address, bytes);
+      if (answer != Attached::unknown) return answer;
     }
-    if (turn % 2 != 0 || sequence_.load(std::memory_order_relaxed) != turn) return false;  // R3
-    return cover(std::span(ranges).first(count), address, bytes);
+    return Attached::unknown;
   }
 
  private:
@@ -110,6 +110,21 @@ class PublishedRanges {
     Atomic<std::uint64_t> begin;
     Atomic<std::uint64_t> end;
   };
+  static constexpr std::uint64_t too_many = UINT64_MAX;
+
+  [[nodiscard]] Attached look(std::uint64_t address, std::uint64_t bytes) const noexcept {
+    const std::uint64_t turn = sequence_.load(std::memory_order_acquire);  // R1
+    std::array<AttachedRange, ranges_max> ranges;
+    const std::uint64_t found = count_.load(std::memory_order_acquire);  // R2
+    const std::size_t count = std::min<std::uint64_t>(found, ranges_max);
+    for (std::size_t i = 0; i < count; ++i) {
+      ranges[i].begin = ranges_[i].begin.load(std::memory_order_acquire);
+      ranges[i].end = ranges_[i].end.load(std::memory_order_acquire);
+    }
+    const bool is_whole = turn % 2 == 0 && sequence_.load(std::memory_order_relaxed) == turn;  // R3
+    if (!is_whole || found == too_many) return Attached::unknown;
+    return cover(std::span(ranges).first(count), address, bytes) ? Attached::yes : Attached::no;
+  }
 
   Atomic<std::uint64_t> sequence_{};
   Atomic<std::uint64_t> count_{};

@@ -54,31 +54,32 @@ TEST_CASE("attached ranges: what is attached, and for how long") {
 TEST_CASE("attached ranges: others know what fits into the copy") {
   PublishedRanges<std::atomic, 3> published;
   AttachedRanges ranges;
-  CHECK_FALSE(published.covers(0, 0));
+  CHECK(published.knows(0, 0) == Attached::no);
   for (std::uint64_t begin : {300, 100, 200}) {
     REQUIRE(ranges.attach(begin, 100));
     published.publish(ranges.all());
-    CHECK(published.covers(begin, 100));
+    CHECK(published.knows(begin, 100) == Attached::yes);
   }
-  CHECK(published.covers(100, 300));
-  CHECK_FALSE(published.covers(99, 2));
+  CHECK(published.knows(100, 300) == Attached::yes);
+  CHECK(published.knows(99, 2) == Attached::no);
   REQUIRE(ranges.attach(500, 100));
   published.publish(ranges.all());
-  for (std::uint64_t begin : {100, 200, 300, 500}) CHECK_FALSE(published.covers(begin, 1));
+  for (std::uint64_t begin : {100, 200, 300, 500, 700})
+    CHECK(published.knows(begin, 1) == Attached::unknown);
   REQUIRE(ranges.detach(200));
   published.publish(ranges.all());
-  for (std::uint64_t begin : {100, 300, 500}) CHECK(published.covers(begin, 100));
-  CHECK_FALSE(published.covers(200, 1));
+  for (std::uint64_t begin : {100, 300, 500}) CHECK(published.knows(begin, 100) == Attached::yes);
+  CHECK(published.knows(200, 1) == Attached::no);
 }
 
 #if !defined(__SANITIZE_THREAD__)  // it cannot follow the fibers, and here is only one thread
 TEST_CASE("attached ranges: never parts of two lists, in every interleaving") {
-  std::optional<PublishedRanges<Zero, 2>> published;
-  bool sees_neither = true, knew = false;
+  std::optional<PublishedRanges<Zero, 2, 1>> published;
+  bool is_right = true, knew = false;
   Machine machine(
       [&] {
         published.emplace();
-        sees_neither = true;
+        is_right = true;
       },
       {[&] {
          published->publish(first);
@@ -86,10 +87,10 @@ TEST_CASE("attached ranges: never parts of two lists, in every interleaving") {
        },
        [&] {
          // [10, 40) has never been attached.
-         sees_neither = !published->covers(20, 5);
-         knew = published->covers(30, 10) || knew;
+         is_right = published->knows(20, 5) != Attached::yes;
+         knew = published->knows(30, 10) == Attached::yes || knew;
        }},
-      [&] { return sees_neither; });
+      [&] { return is_right; });
   CHECK(machine.explore().outcome == Outcome::holds);
   CHECK(knew);
 }
@@ -103,8 +104,9 @@ TEST_CASE("attached ranges: read while others come and go") {
     done.store(true, std::memory_order_release);
   });
   bool torn = false;
-  while (!done.load(std::memory_order_acquire)) torn = torn || published.covers(20, 5);
+  while (!done.load(std::memory_order_acquire))
+    torn = torn || published.knows(20, 5) == Attached::yes;
   owner.join();
   CHECK_FALSE(torn);
-  CHECK(published.covers(30, 10));
+  CHECK(published.knows(30, 10) == Attached::yes);
 }
