@@ -130,8 +130,10 @@ void InterruptThread::stays() noexcept {
     watch_.ring(InterruptLoop::nap_max_ns);
     return;
   }
+  // Longer than the time slice of another process: a computation between two stays.
+  constexpr std::uint64_t pause_ns = 5'000'000;
   const std::uint64_t now = now_ns();
-  if (stays_since_ns_ == 0) stays_since_ns_ = now;
+  if (now - std::exchange(last_stay_ns_, now) > pause_ns) stays_since_ns_ = now;
   const auto [ring, nap, by_ns] = interruption_.put_off(now - stays_since_ns_);
   if (ring) watch_.ring(by_ns);
   if (nap) watch_.set_nap(by_ns);
@@ -151,7 +153,7 @@ std::uint32_t InterruptThread::must_ring_slow() noexcept {
     return no_ring;
   }
   driver_.note_leaving();
-  stays_since_ns_ = 0;
+  last_stay_ns_ = 0;
   helper_.report_failure();
   if (!interruption_.must_ring(std::exchange(fresh_, false))) return no_ring;
   ++common::counters.interrupt_rings;

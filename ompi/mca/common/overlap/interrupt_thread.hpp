@@ -183,10 +183,11 @@ class InterruptThread {
   const BtlCapability* waking_ = nullptr;   ///< of wake_others()
   /// What the thread sleeps on besides; it writes it under the lock, and reads it without.
   int watched_network_ = -1;
-  std::uint64_t stays_since_ns_ = 0;  ///< 0: no MPI thread has been seen to stay since a call left
-  bool woken_by_sender_ = false;      ///< and has not taken a turn since; the thread's
-  bool left_connections_ = false;     ///< in the thread's last turn
-  bool fresh_ = false;                ///< demand has been added, and no call has left MPI since
+  std::uint64_t last_stay_ns_ = 0;  ///< stays(); 0: not since a call left MPI
+  std::uint64_t stays_since_ns_ = 0;
+  bool woken_by_sender_ = false;   ///< and has not taken a turn since; the thread's
+  bool left_connections_ = false;  ///< in the thread's last turn
+  bool fresh_ = false;             ///< demand has been added, and no call has left MPI since
   std::uint32_t demand_ = 0;
   std::uint32_t left_work_ = 0;
   std::uint32_t synced_turns_ = 0;           ///< turns() when the watch was synced
