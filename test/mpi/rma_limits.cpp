@@ -139,8 +139,8 @@ TEST_CASE("One transfer of more than 2 GiB") {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-TEST_CASE("1000 windows at a time") {
-  constexpr int count = 1000;
+TEST_CASE("Two ranks have 1000 windows at a time") {
+  const int count = size() == 2 ? 1000 : 200;
   std::vector<std::unique_ptr<Array<Word>>> windows;
   for (int i = 0; i < 20; ++i)  // what is made once, is there
     windows.push_back(std::make_unique<Array<Word>>(ranks(), 0, Kind::create));
