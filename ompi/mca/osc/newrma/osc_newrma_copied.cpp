@@ -221,6 +221,8 @@ bool CopiedMemory::accumulate_blocks(const OperationCall& call, std::span<const 
                                      std::span<const std::byte> payload) {
   old_.clear();
   old_.reserve(bytes_of(blocks));
+  std::vector<std::byte> now;
+  now.reserve(bytes_of(blocks));
   piece_.resize(piece_bytes);
   const AccumulateGuard guard(control_);
   const bool has_read = read_blocks(blocks, [this](std::span<const std::byte> bytes) {
@@ -228,7 +230,7 @@ bool CopiedMemory::accumulate_blocks(const OperationCall& call, std::span<const 
   });
   if (!has_read) return false;
   if (is_no_op(call)) return true;
-  std::vector<std::byte> now = old_;
+  now = old_;
   apply_elements(*call.op, *call.element, now.data(), payload);
   return write_blocks(blocks, now);
 }

@@ -67,8 +67,7 @@ inline void await_stores() noexcept { std::atomic_thread_fence(std::memory_order
 ///
 /// Ranks of a node share a memory file without a name: their control blocks, in dynamic windows
 /// what each has attached, what is known of all ranks of the window, and in windows that MPI
-/// allocates their data. Where the kernel refuses it
-/// each has its own, and nobody maps others'.
+/// allocates their data. Where the kernel refuses it each has its own, and nobody maps others'.
 class WindowMemory {
  public:
   /// Collective over `comm`, which has no other use meanwhile.

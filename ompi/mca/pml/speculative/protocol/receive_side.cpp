@@ -28,8 +28,8 @@ Arrived* ReceiveSide::post(Communicator& comm, ReceiveOp& op) {
   comm.post(op);
   op.state = ReceiveState::queued;
   counters_.posted_queue_max = std::max(counters_.posted_queue_max, comm.posted_count);
-  if (op.speculate && config_.speculation && op.source != any_source && op.tag != any_tag)
-      [[unlikely]]
+  const bool may_speculate = op.speculate && config_.speculation;
+  if (may_speculate && op.source != any_source && op.tag != any_tag) [[unlikely]]
     offers_.try_offer(op);
   return nullptr;
 }

@@ -27,7 +27,8 @@ struct Place {
 
 enum class Scattered : std::uint8_t {
   all,
-  none,  ///< the kernel does not let this process write there, or it is another process
+  none,  ///< nothing has been written: the kernel does not let this process write there, it is
+         ///< another process, or the first place is no memory
   some,  ///< a place is no memory, or may not be written
 };
 /// Write bytes, one piece after the other, to those places.
