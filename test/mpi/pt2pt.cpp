@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_test.hpp"
 
+#include <cstdlib>
+
 using namespace overlap::test;
 using std::chrono::microseconds;
 
@@ -166,15 +168,16 @@ TEST_CASE("Field: persistent requests restarted many times with Startall") {
 }
 
 TEST_CASE("MPI_Start of a request that is under way ends no program") {
-  if (!paired()) return;
+  // ob1 posts it twice, and the next message goes astray.
+  const char* const pml = std::getenv("OMPI_MCA_pml");
+  if (!paired() || pml == nullptr || std::string(pml) != "speculative") return;
   const ErrorsReturn returned(MPI_COMM_WORLD);
   int value = -1;
   const int own = rank();
   MPI_Request receive = MPI_REQUEST_NULL;
   MPI_Recv_init(&value, 1, MPI_INT, partner(), 14, MPI_COMM_WORLD, &receive);
   MPI_Start(&receive);
-  const int rc = MPI_Start(&receive);  // ob1 takes it for done
-  CHECK((rc == MPI_SUCCESS || error_class(rc) == MPI_ERR_REQUEST));
+  CHECK(error_class(MPI_Start(&receive)) == MPI_ERR_REQUEST);
   MPI_Sendrecv(nullptr, 0, MPI_INT, partner(), 15, nullptr, 0, MPI_INT, partner(), 15,
                MPI_COMM_WORLD, MPI_STATUS_IGNORE);  // nothing comes before both have done that
   MPI_Send(&own, 1, MPI_INT, partner(), 14, MPI_COMM_WORLD);

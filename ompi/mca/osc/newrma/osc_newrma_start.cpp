@@ -172,7 +172,7 @@ bool Window::asks_owner(const OperationCall& call, const Access& access) {
   const bool pays = is_passive(access.epoch) || (call.accumulates() && call.answers());
   Channel& to = channel(call.target);
   return pays && Epochs::is_clear(access) && !to.unseen_writes.any() && to.endpoint() != nullptr &&
-         kernel_copies(*to.endpoint());
+         to.endpoint()->copies_itself();
 }
 
 /// By the target's processor if it is at hand, or by the kernel. @returns  false: nothing is done
