@@ -1,5 +1,5 @@
-/* LD_PRELOAD this to count calls of poll(2), and of the machine's topologies that hwloc reads: a line
- * "poll calls N" and a line "topology loads N" on standard error at the end of the process. */
+/* LD_PRELOAD this to count calls of poll(2), and of the machine topologies that hwloc reads: a
+ * line "poll calls N" and a line "topology loads N" on standard error at the end of the process. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <dlfcn.h>
