@@ -59,6 +59,17 @@ class OutsideMpi {
   int& step_;
 };
 
+/// Computes for so much time of this thread's processor.
+void compute_busily(std::chrono::nanoseconds time) {
+  const auto used = [] {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+  };
+  const auto end = used() + time;
+  while (used() < end) {}
+}
+
 /// One message, whose sides start in an order that `early` sets; then both compute until it is
 /// there.
 enum class First : std::uint8_t { sender, receiver };
@@ -309,6 +320,54 @@ TEST_CASE("P4.3: an announcement behind many small messages is seen") {
     }
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   }
+}
+
+TEST_CASE("P4.3: messages arrive in computations between short waits") {
+  TWO_RANKS_WITH_COUNTERS();
+  Scene scene;
+  Steps steps;
+  constexpr int length = 1 << 18;
+  constexpr int rounds = 60;
+  constexpr std::size_t messages = 2 * rounds;
+  std::vector<Bytes> data;
+  std::vector<MPI_Request> requests(messages);
+  for (std::uint64_t i = 0; i < messages; ++i)
+    data.push_back(sender() ? pattern(length, 900 + i) : empty(length));
+  for (std::size_t i = 0; receiver() && i < messages; ++i)
+    MPI_Irecv(data[i].data(), length, MPI_BYTE, partner(), tag, scene.comm, &requests[i]);
+  MPI_Barrier(scene.comm);
+  const auto send = [&](std::size_t i) {
+    MPI_Isend(data[i].data(), length, MPI_BYTE, partner(), tag, scene.comm, &requests[i]);
+  };
+  int served = 0;
+  for (int i = 0; i < rounds; ++i) {
+    const auto waited = static_cast<std::size_t>(2 * i);
+    const std::size_t computed = waited + 1;
+    int word = 0;
+    if (receiver()) {
+      // A blocking call: nothing rings behind it. The first message finds it inside.
+      MPI_Send(&word, 1, MPI_INT, partner(), tag + 1, scene.comm);
+      MPI_Recv(&word, 1, MPI_INT, partner(), tag + 2, scene.comm, MPI_STATUS_IGNORE);
+      steps.reach(2 * i + 1);
+      compute_busily(microseconds(4000));
+      served += data[computed] == pattern(length, 900 + computed) ? 1 : 0;
+      steps.reach(2 * i + 2);
+    } else if (sender()) {
+      MPI_Recv(&word, 1, MPI_INT, partner(), tag + 1, scene.comm, MPI_STATUS_IGNORE);
+      send(waited);
+      compute_busily(microseconds(300));
+      MPI_Send(&word, 1, MPI_INT, partner(), tag + 2, scene.comm);
+      steps.wait_for(2 * i + 1);
+      send(computed);
+      while (steps.now() < 2 * i + 2)
+        MPI_Iprobe(partner(), tag + 3, scene.comm, &word, MPI_STATUS_IGNORE);
+    }
+  }
+  // A thread that comes too late in one computation is in time for another.
+  if (receiver() && interrupts()) CHECK(served >= rounds / 4);
+  MPI_Waitall(static_cast<int>(messages), requests.data(), MPI_STATUSES_IGNORE);
+  for (std::size_t i = 0; receiver() && i < messages; ++i)
+    CHECK(first_wrong(data[i].data(), length, 900 + i) == length);
 }
 
 TEST_CASE("P4.3: more messages arrive than queues have room for at once") {

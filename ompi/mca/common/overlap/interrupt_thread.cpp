@@ -8,6 +8,7 @@
 
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 namespace overlap {
@@ -78,6 +79,16 @@ void ask_for_short_slice() noexcept {
   prctl(PR_SET_TIMERSLACK, 1);
 }
 
+Stays::Usage usage_of_thread() noexcept {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  const auto us = static_cast<std::uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  const auto s = static_cast<std::uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
+  return {.thread = LinuxPlatform::self(),
+          .processor_ns = s * 1'000'000'000 + us * 1'000,
+          .sleeps = static_cast<std::uint64_t>(usage.ru_nvcsw)};
+}
+
 }  // namespace
 
 bool InterruptThread::is_possible() noexcept {
@@ -125,16 +136,13 @@ void InterruptThread::watch_stay(bool on) noexcept {
 
 /// An MPI thread does not leave MPI for some time.
 void InterruptThread::stays() noexcept {
-  if (serves_btls() && interruption_.take_over()) {
-    interruption_.note_ring(InterruptLoop::nap_max_ns);
-    watch_.ring(InterruptLoop::nap_max_ns);
+  const std::uint64_t now = now_ns();
+  const std::uint32_t by_ns = stays_.note(now, turns(), usage_of_thread);
+  if (serves_btls() && interruption_.take_over(now, by_ns)) {
+    watch_.ring(by_ns);
     return;
   }
-  // Longer than the time slice of another process: a computation between two stays.
-  constexpr std::uint64_t pause_ns = 5'000'000;
-  const std::uint64_t now = now_ns();
-  if (now - std::exchange(last_stay_ns_, now) > pause_ns) stays_since_ns_ = now;
-  const auto [ring, nap, by_ns] = interruption_.put_off(now - stays_since_ns_);
+  const auto [ring, nap] = interruption_.put_off(now, by_ns);
   if (ring) watch_.ring(by_ns);
   if (nap) watch_.set_nap(by_ns);
 }
@@ -153,14 +161,15 @@ std::uint32_t InterruptThread::must_ring_slow() noexcept {
     return no_ring;
   }
   driver_.note_leaving();
-  last_stay_ns_ = 0;
+  stays_.leave();
   helper_.report_failure();
   if (!interruption_.must_ring(std::exchange(fresh_, false))) return no_ring;
   ++common::counters.interrupt_rings;
   // A copy, or an adapter's transfer, takes no longer than the delay for what takes a socket
   // milliseconds. Less than 10 us would fire before the call has returned.
   constexpr std::uint32_t fast_hurry = 3;
-  const std::uint32_t delay_ns = interruption_.ring_delay_ns() / (polls() ? fast_hurry : 1);
+  const std::uint32_t delay_ns = std::max(
+      interruption_.ring_delay_ns() / (polls() ? fast_hurry : 1), stays_.crowd_ns(now_ns()) / 2);
   interruption_.note_ring(delay_ns);
   return delay_ns;
 }

@@ -11,6 +11,7 @@
 #include "ompi/mca/common/overlap/interruption.hpp"
 #include "ompi/mca/common/overlap/neighbours.hpp"
 #include "ompi/mca/common/overlap/progress_driver.hpp"
+#include "ompi/mca/common/overlap/protocol/stays.hpp"
 
 namespace overlap {
 
@@ -183,8 +184,7 @@ class InterruptThread {
   const BtlCapability* waking_ = nullptr;   ///< of wake_others()
   /// What the thread sleeps on besides; it writes it under the lock, and reads it without.
   int watched_network_ = -1;
-  std::uint64_t last_stay_ns_ = 0;  ///< stays(); 0: not since a call left MPI
-  std::uint64_t stays_since_ns_ = 0;
+  Stays stays_;
   bool woken_by_sender_ = false;   ///< and has not taken a turn since; the thread's
   bool left_connections_ = false;  ///< in the thread's last turn
   bool fresh_ = false;             ///< demand has been added, and no call has left MPI since

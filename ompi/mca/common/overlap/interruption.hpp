@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ompi/mca/common/overlap/protocol/interrupt_loop.hpp"
+#include "ompi/mca/common/overlap/protocol/stays.hpp"
 #include "opal/mca/common/overlap/node/layout.hpp"
 
 namespace overlap {
@@ -40,7 +41,7 @@ using node::Doze;
 ///   rung_turns_, taken_over_  calls that ring, under the progress lock
 ///   ring_is_put_off_          progress lock
 ///   ring_due_ns_, nap_due_ns_, put_off_by_ns_  MPI threads, under the progress lock, and the
-///                thread: hints, by which a timer goes off too early at worst
+///                thread: hints, by which a timer goes off too early, or once later, at worst
 ///   seen_turns_  the thread
 /// Orders
 ///   D1 doze.store(parked | armed) under the progress lock, by which the thread has just seen that
@@ -93,36 +94,33 @@ class Interruption {
 
   /// An MPI thread stays inside MPI for some time: what arrives meanwhile it sees itself, and no
   /// neighbour need ring.
-  /// @returns  whether to ring after InterruptLoop::nap_max_ns, when it may have left MPI without a
-  ///           word
+  /// @param by_ns  so late may the thread be if that one leaves now, without a word (Stays)
+  /// @returns  whether to ring after that time
   /// @thread  progress lock held
-  [[nodiscard]] bool take_over() noexcept {
+  [[nodiscard]] bool take_over(std::uint64_t now_ns, std::uint32_t by_ns) noexcept {
     Doze expected = Doze::armed;
     if (!host_.doze().compare_exchange_strong(expected, Doze::napping, std::memory_order_relaxed))
       return false;
     taken_over_.store(true, std::memory_order_relaxed);
+    ring_due_ns_.store(now_ns + by_ns, std::memory_order_relaxed);
+    put_off_by_ns_.store(by_ns, std::memory_order_relaxed);
     return true;
   }
 
   struct PutOff {
     bool ring = false;
     bool nap = false;
-    std::uint32_t by_ns = 0;
   };
   /// An MPI thread stays inside MPI for some time: a wake would only take its processor from it.
-  /// @param inside_ns  so long it has been inside: as late may the thread be if it leaves now
-  /// @returns  the timers that are to be set anew, and to what: they would go off in less than half
-  ///           of that
+  /// @param by_ns  so late may the thread be if that one leaves now (Stays)
+  /// @returns  the timers that are to be set to that anew: they would go off in less than half of it
   /// @thread  progress lock held
-  [[nodiscard]] PutOff put_off(std::uint64_t inside_ns) noexcept {
-    const std::uint64_t now_ns = host_.now_ns();
-    const std::uint64_t bounded_ns =
-        std::clamp<std::uint64_t>(inside_ns, InterruptLoop::nap_min_ns, InterruptLoop::nap_max_ns);
-    const std::uint32_t by_ns = std::max(static_cast<std::uint32_t>(bounded_ns),
-                                         put_off_ns_.load(std::memory_order_relaxed));
+  [[nodiscard]] PutOff put_off(std::uint64_t now_ns, std::uint32_t by_ns) noexcept {
+    publish(crowd_ns_, by_ns > InterruptLoop::nap_max_ns ? by_ns : 0);
+    if (by_ns > InterruptLoop::nap_max_ns)
+      crowded_until_ns_.store(now_ns + Stays::remembered_ns, std::memory_order_relaxed);
     const PutOff result{.ring = is_put_off(ring_due_ns_, now_ns, by_ns),
-                        .nap = is_put_off(nap_due_ns_, now_ns, by_ns),
-                        .by_ns = by_ns};
+                        .nap = is_put_off(nap_due_ns_, now_ns, by_ns)};
     if (result.ring) {
       ring_is_put_off_ = true;
       taken_over_.store(true, std::memory_order_relaxed);
@@ -139,9 +137,10 @@ class Interruption {
   /// The thread.
   void run() noexcept {
     while (!host_.stopping()) {
-      const Sleep sleep = loop_.next(look());
+      const Look found = look();
+      loop_.set_crowd(crowd_ns());
+      const Sleep sleep = loop_.next(found);
       publish(ring_delay_ns_, loop_.ring_delay_ns());
-      publish(put_off_ns_, loop_.put_off_ns());
       if (sleep.until == Sleep::Until::again) continue;
       if (sleep.until == Sleep::Until::time) {
         nap_due_ns_.store(host_.now_ns() + sleep.nap_ns, std::memory_order_relaxed);
@@ -150,7 +149,7 @@ class Interruption {
       const bool is_rung = host_.sleep(sleep);
       nap_due_ns_.store(0, std::memory_order_relaxed);
       if (is_rung) take_ring();
-      loop_.was_put_off(put_off_by_ns_.exchange(0, std::memory_order_relaxed));
+      note_put_off(put_off_by_ns_.exchange(0, std::memory_order_relaxed));
       host_.doze().store(Doze::awake, std::memory_order_relaxed);
     }
   }
@@ -166,6 +165,21 @@ class Interruption {
     loop_.rung();
     // Turns before that call left MPI say nothing of where its thread is now.
     seen_turns_ = rung_turns_.load(std::memory_order_relaxed);
+  }
+
+  /// As an MPI thread has said that has stayed inside MPI not long ago.
+  [[nodiscard]] std::uint32_t crowd_ns() noexcept {
+    const std::uint32_t crowd_ns = crowd_ns_.load(std::memory_order_relaxed);
+    if (crowd_ns == 0) return 0;
+    return host_.now_ns() > crowded_until_ns_.load(std::memory_order_relaxed) ? 0 : crowd_ns;
+  }
+  /// Who has put a wake off puts it off again while it stays: now it is outside, or has lost its
+  /// processor. Its turns until then say nothing of where it is.
+  /// @param by_ns  0: nobody has
+  void note_put_off(std::uint32_t by_ns) noexcept {
+    if (by_ns == 0) return;
+    loop_.was_put_off();
+    seen_turns_ = host_.turns();
   }
 
   /// @param due_ns  0: never
@@ -210,8 +224,9 @@ class Interruption {
   bool ring_is_put_off_ = false;
   std::atomic<std::uint64_t> ring_due_ns_{0};               ///< 0: not set; a hint, orders nothing
   std::atomic<std::uint64_t> nap_due_ns_{0};                ///< the same
-  std::atomic<std::uint32_t> put_off_ns_{0};                ///< at least; the same
   std::atomic<std::uint32_t> put_off_by_ns_{0};             ///< since the last wake; the same
+  std::atomic<std::uint32_t> crowd_ns_{0};                  ///< the same
+  std::atomic<std::uint64_t> crowded_until_ns_{0};          ///< the same
   typename Host::template Atomic<bool> taken_over_{false};  ///< a hint; orders nothing
   typename Host::template Atomic<std::uint32_t> rung_turns_{0};          ///< a hint; orders nothing
   std::atomic<std::uint32_t> ring_delay_ns_{InterruptLoop::nap_min_ns};  ///< a hint; orders nothing

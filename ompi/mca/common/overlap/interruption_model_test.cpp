@@ -127,7 +127,7 @@ class World {
     lock();
     turns_.store(1, fenced);
     static_cast<void>(serve());
-    static_cast<void>(interruption->put_off(overlap::InterruptLoop::nap_max_ns));
+    static_cast<void>(interruption->put_off(0, overlap::InterruptLoop::nap_max_ns));
     unlock();
   }
   /// The application looks at its buffers, outside MPI.

@@ -272,7 +272,7 @@ class ClockedProcess {
   static bool look_again(bool) { return false; }
   Atomic<overlap::Doze>& doze() { return doze_; }
   Interruption::PutOff put_off() {
-    return interruption.put_off(overlap::InterruptLoop::nap_max_ns);
+    return interruption.put_off(now, overlap::InterruptLoop::nap_max_ns);
   }
   /// A call with a large message leaves MPI. @returns  whether it rings
   bool leaves() {

@@ -49,8 +49,8 @@ struct Sleep {
 /// A nap ends by itself, so an MPI thread that leaves MPI without a word costs a delay and never
 /// a lost wake-up. Naps double: the delay is at most about the time that thread was inside. One
 /// that stays inside puts their end off (Interruption::put_off), by about that time. Where others
-/// use its processor, it does so too late now and then, and what comes in vain takes the processor
-/// from it for a time slice: so that grows, up to put_off_max_ns, until a wake is of use again.
+/// use its processor, each wake takes the processor from it for a time slice: it puts them off by
+/// more than nap_max_ns then (Stays), and naps behind a refusal are as long.
 ///
 /// A call rings with a delay, which this learns: a program that waits at once would only be
 /// disturbed, one that computes is served from nap_min_ns on. A first look after a ring that comes
@@ -69,7 +69,6 @@ class InterruptLoop {
   /// @returns  how to sleep after this look
   [[nodiscard]] Sleep next(Look look) noexcept {
     if (std::exchange(first_after_ring_, false)) learn_delay(look);
-    learn_put_off(look);
     switch (look) {
       case Look::unneeded: rest(); return {Sleep::Until::rung, 0};
       case Look::quiet: rest(); return {Sleep::Until::arrival, 0};
@@ -81,7 +80,7 @@ class InterruptLoop {
         }
         return nap();
       case Look::blind: next_nap_ns_ = std::min(next_nap_ns_, nap_max_ns); return nap();
-      case Look::refused: next_nap_ns_ = std::max(next_nap_ns_, put_off_ns_); return nap();
+      case Look::refused: next_nap_ns_ = std::max(next_nap_ns_, crowd_ns_); return nap();
     }
     return nap();
   }
@@ -91,31 +90,18 @@ class InterruptLoop {
     next_nap_ns_ = ring_delay_ns();
     first_after_ring_ = true;
   }
-  /// An MPI thread inside MPI has put the wake off by that time. 0: none has
-  void was_put_off(std::uint32_t by_ns) noexcept {
-    next_nap_ns_ = std::max(next_nap_ns_, by_ns);
-    put_off_by_ns_ = by_ns;
-  }
-  /// By how much it is to do that at least.
-  [[nodiscard]] std::uint32_t put_off_ns() const noexcept { return put_off_ns_; }
+  /// An MPI thread inside MPI has put the wake off: it is another nap that follows.
+  void was_put_off() noexcept { next_nap_ns_ = nap_min_ns; }
+  /// @param put_off_ns  others use the processor of that thread (Stays::crowd_ns); 0: none do
+  void set_crowd(std::uint32_t put_off_ns) noexcept { crowd_ns_ = put_off_ns; }
   /// How long after a call the thread is to wake.
   [[nodiscard]] std::uint32_t ring_delay_ns() const noexcept {
-    return probes_ ? nap_min_ns : std::min(learnt_delay_ns_, delay_max_ns());
+    return probes_ ? nap_min_ns : learnt_delay_ns_;
   }
 
  private:
-  [[nodiscard]] std::uint32_t delay_max_ns() const noexcept {
-    return std::max(nap_max_ns, put_off_ns_ / 2);
-  }
   [[nodiscard]] static bool in_vain(Look look) noexcept {
     return look == Look::refused || look == Look::unneeded;
-  }
-  void learn_put_off(Look look) noexcept {
-    const std::uint32_t by_ns = std::exchange(put_off_by_ns_, 0);
-    if (!in_vain(look))
-      put_off_ns_ = 0;
-    else if (by_ns >= nap_max_ns)
-      put_off_ns_ = std::min(by_ns * 2, put_off_max_ns);
   }
   void learn_delay(Look look) noexcept {
     const bool probed = std::exchange(probes_, false);
@@ -124,7 +110,7 @@ class InterruptLoop {
       until_probe_ = probe_interval;
       return;
     }
-    if (!probed) learnt_delay_ns_ = std::min(learnt_delay_ns_ * 2, delay_max_ns());
+    if (!probed) learnt_delay_ns_ = std::min(learnt_delay_ns_ * 2, nap_max_ns);
     if (--until_probe_ != 0) return;
     probes_ = true;
     dice_ = dice_ * 1'664'525U + 1'013'904'223U;
@@ -136,16 +122,15 @@ class InterruptLoop {
   }
   [[nodiscard]] Sleep nap() noexcept {
     const std::uint32_t nap_ns = next_nap_ns_;
-    next_nap_ns_ = std::max(std::min(nap_ns * 2, nap_max_ns), put_off_ns_);
+    next_nap_ns_ = std::max(std::min(nap_ns * 2, nap_max_ns), crowd_ns_);
     return {Sleep::Until::time, nap_ns};
   }
 
   std::uint32_t next_nap_ns_ = nap_min_ns;
   std::uint32_t learnt_delay_ns_ = nap_min_ns;
   std::uint32_t until_probe_ = probe_interval;  ///< rings in vain
-  std::uint32_t dice_ = 1;           ///< not a fixed interval: programs repeat themselves
-  std::uint32_t put_off_by_ns_ = 0;  ///< the last wake
-  std::uint32_t put_off_ns_ = 0;
+  std::uint32_t dice_ = 1;  ///< not a fixed interval: programs repeat themselves
+  std::uint32_t crowd_ns_ = 0;
   bool probes_ = false;  ///< the next ring is short
   std::uint32_t stalls_ = 0;
   bool first_after_ring_ = false;
