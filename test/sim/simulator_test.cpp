@@ -1,7 +1,8 @@
 // Random programs of many processes against the reference matcher, and the overlap of the four
 // cases as exact numbers.
 //
-// OVERLAP_SIMULATE=<seeds> sets the number of random programs (default 400; a sanitizer's build takes fewer).
+// OVERLAP_SIMULATE=<seeds> sets the number of random programs (default 400; a sanitizer's build
+// takes fewer).
 // SPDX-License-Identifier: BSD-3-Clause
 #include "test/sim/simulator.hpp"
 

@@ -113,7 +113,8 @@ class Interruption {
   };
   /// An MPI thread stays inside MPI for some time: a wake would only take its processor from it.
   /// @param by_ns  so late may the thread be if that one leaves now (Stays)
-  /// @returns  the timers that are to be set to that anew: they would go off in less than half of it
+  /// @returns  the timers that are to be set to that anew: they would go off in less than half of
+  ///           it
   /// @thread  progress lock held
   [[nodiscard]] PutOff put_off(std::uint64_t now_ns, std::uint32_t by_ns) noexcept {
     publish(crowd_ns_, by_ns > InterruptLoop::nap_max_ns ? by_ns : 0);

@@ -1,4 +1,5 @@
-// The interrupt thread beside a program that computes and stays inside MPI by turns, in virtual time.
+// The interrupt thread beside a program that computes and stays inside MPI by turns, in virtual
+// time.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ompi/mca/common/overlap/interruption.hpp"
 
