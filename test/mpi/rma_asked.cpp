@@ -162,6 +162,37 @@ TEST_CASE("what the kernel copies does not overtake an accumulate that goes as a
   }
 }
 
+TEST_CASE("behind a fence the kernel copies the first operation, and long accumulates") {
+  if (size() < 2 || !direct()) return;
+  constexpr int length = 8192;
+  Array<long> window(length);
+  const int next = (rank() + 1) % size();
+  const int before = (rank() + size() - 1) % size();
+  const std::vector<long> ones(length, 1);
+  for (int small = 0; small < 4; ++small) {
+    std::fill_n(window.data(), length, 0L);
+    MPI_Win_fence(0, window.win);
+    Counters counters;
+    for (int i = 0; i < small; ++i) {
+      const long value = 100L * rank() + i;
+      MPI_Put(&value, 1, MPI_LONG, next, window.index(next, i), 1, MPI_LONG, window.win);
+    }
+    CHECK(counters["sent_operations"] == static_cast<std::uint64_t>(std::max(0, small - 1)));
+    MPI_Win_fence(0, window.win);
+    for (int i = 0; i < small; ++i) CHECK(window[static_cast<std::size_t>(i)] == 100L * before + i);
+  }
+  std::fill_n(window.data(), length, 0L);
+  MPI_Win_fence(0, window.win);
+  Counters counters;
+  for (int i = 0; i < 3; ++i)
+    MPI_Accumulate(ones.data(), length, MPI_LONG, next, window.index(next, 0), length, MPI_LONG,
+                   MPI_SUM, window.win);
+  CHECK(counters["sent_operations"] == 0);
+  MPI_Win_fence(0, window.win);
+  CHECK(std::count(window.data(), window.data() + length, 3L) == length);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, window.win);
+}
+
 TEST_CASE("operations of no bytes are done in their call, and nobody hears of them") {
   if (size() < 2) return;
   Array<long> window(1);

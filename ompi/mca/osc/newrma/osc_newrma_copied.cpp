@@ -13,8 +13,10 @@ namespace {
 
 // What a call waits for at once: longer puts and gets go piece by piece, as transfers.
 constexpr std::uint64_t simple_max_bytes = std::uint64_t{1} << 16U;
-// An accumulate whose data lies on the stack meanwhile.
-constexpr std::uint64_t accumulate_max_bytes = 2048;
+// The data of a longer accumulate does not lie on the stack meanwhile.
+constexpr std::uint64_t stack_max_bytes = 2048;
+// It lies here: memory that were given back each time would be the system's each time.
+std::vector<std::byte> long_data;
 // Packed or unpacked at a time.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 16U;
 // From so many blocks on one call of the kernel for many pays for the look at whom it reaches.
@@ -109,7 +111,7 @@ bool CopiedMemory::is_simple(const OperationCall& call) noexcept {
   if (!call.accumulates())
     return call.bytes() <= simple_max_bytes && call.own_data().is_contiguous() &&
            call.own_data().bytes() >= call.bytes();
-  return call.bytes() <= accumulate_max_bytes &&
+  return call.bytes() <= simple_max_bytes &&
          (is_no_op(call) || call.origin_data.is_contiguous()) &&
          (!call.answers() || call.result_data.is_contiguous());
 }
@@ -158,8 +160,10 @@ bool CopiedMemory::compare_swap(const OperationCall& call, std::span<std::byte> 
 }
 
 bool CopiedMemory::accumulate(const OperationCall& call) {
-  alignas(64) std::array<std::byte, accumulate_max_bytes> place;
-  const std::span<std::byte> data(place.data(), call.bytes());
+  alignas(64) std::array<std::byte, stack_max_bytes> place;
+  const bool is_short = call.bytes() <= stack_max_bytes;
+  if (!is_short && long_data.size() < call.bytes()) long_data.resize(call.bytes());
+  const std::span<std::byte> data(is_short ? place.data() : long_data.data(), call.bytes());
   const std::byte* const origin =
       is_no_op(call) ? nullptr : call.origin_data.first_byte(call.origin);
   const AccumulateGuard guard(control_);

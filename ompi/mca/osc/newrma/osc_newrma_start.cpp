@@ -152,12 +152,15 @@ Attached Window::is_attached(const OperationCall& call) const noexcept {
                                  static_cast<std::uint64_t>(range.end - range.begin));
 }
 
-/// Does the kernel carry a call out? The target of an active epoch comes by itself, and short
-/// messages cost less.
+/// Does the kernel carry a call out? The target of an epoch between start and complete waits for it
+/// by itself, and short messages cost less.
 std::optional<CopiedMemory> Window::copied_memory(const OperationCall& call, const Access& access) {
-  const bool pays =
-      is_passive(access.epoch) || (!call.accumulates() && call.bytes() >= tunables.transfer_min);
-  if (is_passive(access.epoch) && channel(call.target).unseen_writes.any()) return {};
+  const bool fence = access.epoch.kind == EpochKind::fence;
+  const bool is_short = call.bytes() < tunables.transfer_min;
+  // Behind messages a fence asks the target whether it has them: one of them alone does not pay.
+  const bool pays = is_passive(access.epoch) || (fence && !access.copied) ||
+                    (!is_short && (fence || !call.accumulates()));
+  if (channel(call.target).unseen_writes.any()) return {};
   if (!pays || !CopiedMemory::can_carry_out(call) || is_attached(call) != Attached::yes) return {};
   Endpoint* const endpoint = channel(call.target).endpoint();
   return endpoint != nullptr ? CopiedMemory::of(*endpoint, *memory_, call) : std::nullopt;
@@ -176,7 +179,7 @@ bool Window::asks_owner(const OperationCall& call, const Access& access) {
 }
 
 /// By the target's processor if it is at hand, or by the kernel. @returns  false: nothing is done
-bool Window::carry_out_there(const OperationCall& call, const Access& access) {
+bool Window::carry_out_there(const OperationCall& call, Access& access) {
   if (!CopiedMemory::is_simple(call)) return false;
   if (asks_owner(call, access) &&
       ask_owner(*memory_->control_of(call.target), call, channel(call.target).asking)) {
@@ -186,7 +189,9 @@ bool Window::carry_out_there(const OperationCall& call, const Access& access) {
   // Accumulates that have gone as messages must not be overtaken.
   if (call.accumulates() && !Epochs::is_clear(access)) return false;
   std::optional<CopiedMemory> memory = copied_memory(call, access);
-  return memory && memory->carry_out(call);
+  if (!memory || !memory->carry_out(call)) return false;
+  access.copied = true;
+  return true;
 }
 
 Window::Way Window::way_of(const OperationCall& call, const Access& access) {

@@ -189,7 +189,7 @@ class Window final : private Host {
   [[nodiscard]] bool comes_later(const OperationCall& call) const noexcept;
   [[nodiscard]] int carry_out(const OperationCall& call) noexcept;
   [[nodiscard]] bool asks_owner(const OperationCall& call, const Access& access);
-  [[nodiscard]] bool carry_out_there(const OperationCall& call, const Access& access);
+  [[nodiscard]] bool carry_out_there(const OperationCall& call, Access& access);
   [[nodiscard]] Attached is_attached(const OperationCall& call) const noexcept;
   [[nodiscard]] std::optional<CopiedMemory> copied_memory(const OperationCall& call,
                                                           const Access& access);

@@ -106,6 +106,7 @@ struct Access {
   std::uint64_t seen_age = 0;     ///< newest that the target has confirmed
   bool unasked = false;  ///< all operations are done, and nobody has asked whether they are there
   bool asked_ahead = false;  ///< and nothing has been written since
+  bool copied = false;       ///< an operation has been carried out in its call
   std::vector<Flush> flushes;
 };
 
