@@ -111,8 +111,7 @@ bool CopiedMemory::is_simple(const OperationCall& call) noexcept {
   if (!call.accumulates())
     return call.bytes() <= simple_max_bytes && call.own_data().is_contiguous() &&
            call.own_data().bytes() >= call.bytes();
-  return call.bytes() <= simple_max_bytes &&
-         (is_no_op(call) || call.origin_data.is_contiguous()) &&
+  return call.bytes() <= simple_max_bytes && (is_no_op(call) || call.origin_data.is_contiguous()) &&
          (!call.answers() || call.result_data.is_contiguous());
 }
 
