@@ -79,14 +79,16 @@ void ask_for_short_slice() noexcept {
   prctl(PR_SET_TIMERSLACK, 1);
 }
 
-Stays::Usage usage_of_thread() noexcept {
+/// @param naps  of calls that wait: it was inside
+Stays::Usage usage_of_thread(const ProgressDriver::Naps& naps) noexcept {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);
   const auto us = static_cast<std::uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
   const auto s = static_cast<std::uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
   return {.thread = LinuxPlatform::self(),
           .processor_ns = s * 1'000'000'000 + us * 1'000,
-          .sleeps = static_cast<std::uint64_t>(usage.ru_nvcsw)};
+          .sleeps = static_cast<std::uint32_t>(usage.ru_nvcsw) - naps.count,
+          .napped_ns = naps.ns};
 }
 
 }  // namespace
@@ -137,7 +139,8 @@ void InterruptThread::watch_stay(bool on) noexcept {
 /// An MPI thread does not leave MPI for some time.
 void InterruptThread::stays() noexcept {
   const std::uint64_t now = now_ns();
-  const std::uint32_t by_ns = stays_.note(now, turns(), usage_of_thread);
+  const std::uint32_t by_ns =
+      stays_.note(now, turns(), [this] { return usage_of_thread(driver_.naps()); });
   if (serves_btls() && interruption_.take_over(now, by_ns)) {
     watch_.ring(by_ns);
     return;

@@ -37,8 +37,9 @@ class Waiting {
       is_first_ = true;
     return first != nullptr && first != self;
   }
-  static void nap(std::uint32_t nap_ns) noexcept {
+  void nap(std::uint32_t nap_ns) noexcept {
     if (nap_ns == 0) return;
+    driver_.note_nap(nap_ns);
     const timespec nap{0, static_cast<long>(nap_ns)};
     nanosleep(&nap, nullptr);
   }

@@ -24,7 +24,8 @@ class Stays {
   struct Usage {
     const void* thread = nullptr;
     std::uint64_t processor_ns = 0;  ///< that it has used
-    std::uint64_t sleeps = 0;        ///< times that it has given the processor away
+    std::uint32_t sleeps = 0;        ///< times that it has given the processor away; wraps
+    std::uint64_t napped_ns = 0;     ///< inside: such naps are no sleeps
   };
   /// A crowd that has not been met for so long has gone: many time slices.
   static constexpr std::uint64_t remembered_ns = 100'000'000;
@@ -89,7 +90,9 @@ class Stays {
   }
   /// Had others the processor for a quarter of the time?
   [[nodiscard]] static bool was_crowded(const Known& before, const Known& now) noexcept {
-    return used_ns(before, now) < (now.now_ns - before.now_ns) / 4 * 3;
+    const std::uint64_t gone_ns = now.now_ns - before.now_ns;
+    const std::uint64_t napped_ns = now.usage.napped_ns - before.usage.napped_ns;
+    return used_ns(before, now) + napped_ns < gone_ns / 4 * 3;
   }
   [[nodiscard]] static std::uint64_t used_ns(const Known& before, const Known& now) noexcept {
     return now.usage.processor_ns - before.usage.processor_ns;

@@ -36,6 +36,11 @@ class Thread {
     advance(ns, 0);
     ++usage_.sleeps;
   }
+  /// In a call that waits.
+  std::uint32_t nap(std::uint64_t ns) {
+    usage_.napped_ns += ns;
+    return say(ns + 20 * us, 20 * us, 16);
+  }
   void become_another() { usage_ = {.thread = this + 1, .processor_ns = 7, .sleeps = 7}; }
   /// Calls and turns with data, and not so many in a row that it says so.
   void move_data(std::uint64_t ns) {
@@ -140,6 +145,15 @@ TEST_CASE("much data is no computation, and shows a crowd", "[interrupt][P4.5]")
     thread.stay_preempted(4 * ms, 4 * ms, 3900 * us);
   }
   CHECK(thread.crowd_ns() == InterruptLoop::put_off_max_ns);
+}
+
+TEST_CASE("a call that naps while it waits is inside, on a processor that nobody else needs",
+          "[interrupt][P4.5]") {
+  Thread thread;
+  std::uint32_t by_ns = 0;
+  for (int i = 0; i < 1000; ++i) by_ns = thread.nap(100 * us);
+  CHECK(by_ns == InterruptLoop::nap_max_ns);
+  CHECK(thread.crowd_ns() == 0);
 }
 
 TEST_CASE("a lost time slice now and then is no crowd", "[interrupt][P4.5]") {
