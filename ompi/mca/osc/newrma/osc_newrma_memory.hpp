@@ -47,8 +47,16 @@ struct alignas(64) ControlBlock {
 class AccumulateGuard {
  public:
   explicit AccumulateGuard(ControlBlock& block) noexcept : block_(block) {
+    // Who has it is through in a microsecond, or has lost its processor. To yield costs a time
+    // slice where others compute.
+    constexpr unsigned looks_max = 2000;
+    unsigned looks = 0;
     // A2, pairs with A1: what the last one has written.
-    while (block_.accumulating.test_and_set(std::memory_order_acquire)) sched_yield();
+    while (block_.accumulating.test_and_set(std::memory_order_acquire)) {
+      while (++looks % looks_max != 0 && block_.accumulating.test(std::memory_order_relaxed))
+        __builtin_ia32_pause();
+      if (looks % looks_max == 0) sched_yield();
+    }
   }
   ~AccumulateGuard() { block_.accumulating.clear(std::memory_order_release); }  // A1
   AccumulateGuard(const AccumulateGuard&) = delete;
