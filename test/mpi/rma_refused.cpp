@@ -5,6 +5,8 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -55,7 +57,73 @@ void change(const Window& window, MPI_Datatype every_fourth) {
   MPI_Win_unlock(target, window.win);
 }
 
+/// Two pages, the second of which its owner opens for writing when it writes there itself, as
+/// programs do that note which of their pages have changed.
+class WatchedPages {
+ public:
+  static constexpr std::size_t page_bytes = 4096;
+  WatchedPages() {
+    void* const at =
+        mmap(nullptr, 2 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(at != MAP_FAILED);
+    memory = static_cast<std::byte*>(at);
+    second_page = memory + page_bytes;
+    struct sigaction action {};
+    action.sa_handler = [](int) { mprotect(second_page, page_bytes, PROT_READ | PROT_WRITE); };
+    sigaction(SIGSEGV, &action, &before_);
+  }
+  ~WatchedPages() {
+    sigaction(SIGSEGV, &before_, nullptr);
+    munmap(memory, 2 * page_bytes);
+  }
+  WatchedPages(const WatchedPages&) = delete;
+  WatchedPages& operator=(const WatchedPages&) = delete;
+  static void watch() { mprotect(second_page, page_bytes, PROT_READ); }
+
+  std::byte* memory = nullptr;
+
+ private:
+  static inline std::byte* second_page = nullptr;
+  struct sigaction before_ {};
+};
+
 }  // namespace
+
+TEST_CASE("an accumulate whose second page the kernel refuses is applied once") {
+  if (size() < 2) return;
+  constexpr int count = 2 * WatchedPages::page_bytes / sizeof(Word);
+  WatchedPages pages;
+  MPI_Win win = MPI_WIN_NULL;
+  MPI_Win_create(pages.memory, 2 * WatchedPages::page_bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
+                 &win);
+  const std::vector<Word> ones(count, 1);
+  MPI_Datatype halves = MPI_DATATYPE_NULL;  // of the two pages
+  MPI_Type_vector(2, count / 4, count / 2, MPI_INT64_T, &halves);
+  MPI_Type_commit(&halves);
+  const auto add = [&] {
+    MPI_Accumulate(ones.data(), count, MPI_INT64_T, target, 0, count, MPI_INT64_T, MPI_SUM, win);
+  };
+  MPI_Win_fence(0, win);
+  if (rank() == target) WatchedPages::watch();
+  MPI_Win_fence(0, win);
+  if (rank() == origin) add();
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+  if (rank() == target) WatchedPages::watch();
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == origin) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win);
+    add();
+    MPI_Accumulate(ones.data(), count / 2, MPI_INT64_T, target, 0, 1, halves, MPI_SUM, win);
+    MPI_Win_unlock(target, win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == target) {
+    const auto* const found = reinterpret_cast<const Word*>(pages.memory);
+    for (int i = 0; i < count; ++i) CHECK(found[i] == (i % (count / 2) < count / 4 ? 3 : 2));
+  }
+  MPI_Type_free(&halves);
+  MPI_Win_free(&win);
+}
 
 TEST_CASE("Writes of the kernel that are refused go as messages") {
   if (size() < 2) return;

@@ -15,8 +15,9 @@ namespace {
 constexpr std::uint64_t simple_max_bytes = std::uint64_t{1} << 16U;
 // The data of a longer accumulate does not lie on the stack meanwhile.
 constexpr std::uint64_t stack_max_bytes = 2048;
-// It lies here: memory that were given back each time would be the system's each time.
+// It lies here, before and after: memory that is given back each time is the system's each time.
 std::vector<std::byte> long_data;
+std::vector<std::byte> long_old;
 // Packed or unpacked at a time.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 16U;
 // From so many blocks on one call of the kernel for many pays for the look at whom it reaches.
@@ -73,6 +74,11 @@ Rail::Copies probe(Rail& rail, std::uint64_t address) {
   if (owner->end.has_ended) return owner->end.ok ? Rail::Copies::at_once : Rail::Copies::later;
   owner.release()->is_left = true;
   return Rail::Copies::later;
+}
+
+bool lies_in_a_page(std::uint64_t address, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t page_bytes = 4096;
+  return address / page_bytes == (address + bytes - 1) / page_bytes;
 }
 
 bool is_no_op(const OperationCall& call) noexcept { return call.op == &ompi_mpi_op_no_op.op; }
@@ -170,8 +176,14 @@ bool CopiedMemory::accumulate(const OperationCall& call) {
   if (call.answers())
     std::memcpy(call.result_data.first_byte(call.result), data.data(), data.size());
   if (is_no_op(call)) return true;
+  const Block block{target_start(call), data.size()};
+  if (lies_in_a_page(address_ + block.address, block.bytes)) {
+    apply_elements(*call.op, *call.element, data.data(), {origin, data.size()});
+    return write(block.address, data);
+  }
+  long_old.assign(data.begin(), data.end());
   apply_elements(*call.op, *call.element, data.data(), {origin, data.size()});
-  return write(target_start(call), data);
+  return write_or_restore({&block, 1}, data, long_old);
 }
 
 /// Call take(bytes) with what the blocks hold, in their order, piece by piece. Blocks that lie near
@@ -219,6 +231,22 @@ bool CopiedMemory::write_blocks(std::span<const Block> blocks, std::span<const s
   return true;
 }
 
+/// Write what must not be written a second time. The kernel may refuse the second page of a block.
+/// @param old  what is there now
+/// @returns  false: it has refused, and the old bytes are there
+bool CopiedMemory::write_or_restore(std::span<const Block> blocks,
+                                    std::span<const std::byte> payload,
+                                    std::span<const std::byte> old) {
+  std::vector<node::Place> places;
+  places.reserve(blocks.size());
+  for (const Block& each : blocks) places.push_back({address_ + each.address, each.bytes});
+  const node::Scattered done = node::scatter(control_.process, places, payload.data());
+  // It goes as far as before.
+  if (done == node::Scattered::some)
+    static_cast<void>(node::scatter(control_.process, places, old.data()));
+  return done == node::Scattered::all;
+}
+
 /// Blocks of an accumulate; what was there before comes to be in old_.
 bool CopiedMemory::accumulate_blocks(const OperationCall& call, std::span<const Block> blocks,
                                      std::span<const std::byte> payload) {
@@ -235,7 +263,7 @@ bool CopiedMemory::accumulate_blocks(const OperationCall& call, std::span<const 
   if (is_no_op(call)) return true;
   now = old_;
   apply_elements(*call.op, *call.element, now.data(), payload);
-  return write_blocks(blocks, now);
+  return write_or_restore(blocks, now, old_);
 }
 
 bool CopiedMemory::carry_out_message(RmaOperation& operation, std::span<const Block> blocks,

@@ -63,6 +63,9 @@ class CopiedMemory {
   [[nodiscard]] bool compare_swap(const OperationCall& call, std::span<std::byte> old);
   [[nodiscard]] bool carry_out_message(RmaOperation& operation, std::span<const Block> blocks,
                                        std::span<const std::byte> payload, std::uint64_t position);
+  [[nodiscard]] bool write_or_restore(std::span<const Block> blocks,
+                                      std::span<const std::byte> payload,
+                                      std::span<const std::byte> old);
   template <class Take>
   [[nodiscard]] bool read_blocks(std::span<const Block> blocks, Take&& take);
   [[nodiscard]] bool write_blocks(std::span<const Block> blocks,

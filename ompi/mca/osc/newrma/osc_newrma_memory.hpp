@@ -47,7 +47,7 @@ struct alignas(64) ControlBlock {
 class AccumulateGuard {
  public:
   explicit AccumulateGuard(ControlBlock& block) noexcept : block_(block) {
-    // Who has it is through in a microsecond, or has lost its processor. To yield costs a time
+    // Who has it is through in some microseconds, or has lost its processor. To yield costs a time
     // slice where others compute.
     constexpr unsigned looks_max = 2000;
     unsigned looks = 0;
