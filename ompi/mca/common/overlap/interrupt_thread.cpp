@@ -4,6 +4,7 @@
 
 #include "ompi/mca/common/overlap/node_cores.hpp"
 #include "ompi/mca/common/overlap/settings.hpp"
+#include "ompi/mca/common/overlap/waiting.hpp"
 #include "opal/mca/common/overlap/message.hpp"
 
 #include <sched.h>
@@ -79,16 +80,21 @@ void ask_for_short_slice() noexcept {
   prctl(PR_SET_TIMERSLACK, 1);
 }
 
-/// @param naps  of calls that wait: it was inside
-Stays::Usage usage_of_thread(const ProgressDriver::Naps& naps) noexcept {
+std::uint64_t ns_of(const timespec& time) noexcept {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+/// Of the calling thread.
+Stays::Usage usage_of_thread() noexcept {
   rusage usage{};
-  getrusage(RUSAGE_THREAD, &usage);
-  const auto us = static_cast<std::uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-  const auto s = static_cast<std::uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
+  getrusage(RUSAGE_THREAD, &usage);  // its times advance by ticks of the system
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
   return {.thread = LinuxPlatform::self(),
-          .processor_ns = s * 1'000'000'000 + us * 1'000,
-          .sleeps = static_cast<std::uint32_t>(usage.ru_nvcsw) - naps.count,
-          .napped_ns = naps.ns};
+          .processor_ns = ns_of(used),
+          .sleeps = static_cast<std::uint32_t>(usage.ru_nvcsw) - own_naps.count,
+          .napped_ns = own_naps.ns};
 }
 
 }  // namespace
@@ -139,8 +145,7 @@ void InterruptThread::watch_stay(bool on) noexcept {
 /// An MPI thread does not leave MPI for some time.
 void InterruptThread::stays() noexcept {
   const std::uint64_t now = now_ns();
-  const std::uint32_t by_ns =
-      stays_.note(now, turns(), [this] { return usage_of_thread(driver_.naps()); });
+  const std::uint32_t by_ns = stays_.note(now, turns(), usage_of_thread);
   if (serves_btls() && interruption_.take_over(now, by_ns)) {
     watch_.ring(by_ns);
     return;
@@ -164,7 +169,8 @@ std::uint32_t InterruptThread::must_ring_slow() noexcept {
     return no_ring;
   }
   driver_.note_leaving();
-  stays_.leave();
+  const std::uint64_t now = now_ns();
+  stays_.leave(now, turns(), usage_of_thread);
   helper_.report_failure();
   if (!interruption_.must_ring(std::exchange(fresh_, false))) return no_ring;
   ++common::counters.interrupt_rings;
@@ -172,7 +178,7 @@ std::uint32_t InterruptThread::must_ring_slow() noexcept {
   // milliseconds. Less than 10 us would fire before the call has returned.
   constexpr std::uint32_t fast_hurry = 3;
   const std::uint32_t delay_ns = std::max(
-      interruption_.ring_delay_ns() / (polls() ? fast_hurry : 1), stays_.crowd_ns(now_ns()) / 2);
+      interruption_.ring_delay_ns() / (polls() ? fast_hurry : 1), stays_.crowd_ns(now) / 2);
   interruption_.note_ring(delay_ns);
   return delay_ns;
 }
@@ -256,8 +262,7 @@ bool InterruptThread::sleep(Sleep sleep) noexcept {
 std::uint64_t InterruptThread::now_ns() noexcept {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
+  return ns_of(now);
 }
 
 void InterruptThread::note_futile_wake() noexcept {

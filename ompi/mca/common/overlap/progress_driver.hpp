@@ -94,19 +94,6 @@ class ProgressDriver {
   }
   /// Of all turns; a caller that waits compares two readings. Wraps. @thread  any
   [[nodiscard]] unsigned events() const noexcept { return events_.load(std::memory_order_relaxed); }
-  /// Naps of calls that wait. Wraps. @thread  any
-  struct Naps {
-    std::uint32_t count = 0;
-    std::uint64_t ns = 0;  ///< that they were to last
-  };
-  void note_nap(std::uint32_t nap_ns) noexcept {
-    naps_.fetch_add(1, std::memory_order_relaxed);
-    napped_ns_.fetch_add(nap_ns, std::memory_order_relaxed);
-  }
-  [[nodiscard]] Naps naps() const noexcept {
-    return {.count = naps_.load(std::memory_order_relaxed),
-            .ns = napped_ns_.load(std::memory_order_relaxed)};
-  }
   /// Of the threads that wait, the one that polls without pause; nullptr: none. A hint, orders
   /// nothing. @thread  any
   [[nodiscard]] std::atomic<const void*>& first_waiting() noexcept { return first_waiting_; }
@@ -145,8 +132,6 @@ class ProgressDriver {
   std::atomic<unsigned> events_{0};                  ///< what turns have returned
   std::atomic<const void*> first_waiting_{nullptr};  ///< first_waiting()
   std::atomic<std::uint32_t> turns_{0};              ///< a hint; orders nothing
-  std::atomic<std::uint32_t> naps_{0};               ///< the same
-  std::atomic<std::uint64_t> napped_ns_{0};          ///< the same
   std::array<Pollable, pollables_max> pollables_{};  ///< [pollable_count_]
   unsigned pollable_count_ = 0;
   void (*on_stay_)(void*) = nullptr;

@@ -11,6 +11,13 @@
 
 namespace overlap {
 
+/// Naps of a thread in calls that wait. Both wrap.
+struct Naps {
+  std::uint32_t count = 0;
+  std::uint64_t ns = 0;  ///< that they were to last
+};
+inline thread_local Naps own_naps;
+
 /// Naps between turns, where others need the processor of a call that waits: other ranks, or
 /// threads of this process that compute while several of its threads wait.
 class Waiting {
@@ -37,9 +44,10 @@ class Waiting {
       is_first_ = true;
     return first != nullptr && first != self;
   }
-  void nap(std::uint32_t nap_ns) noexcept {
+  static void nap(std::uint32_t nap_ns) noexcept {
     if (nap_ns == 0) return;
-    driver_.note_nap(nap_ns);
+    own_naps.count += 1;
+    own_naps.ns += nap_ns;
     const timespec nap{0, static_cast<long>(nap_ns)};
     nanosleep(&nap, nullptr);
   }

@@ -32,15 +32,13 @@ class Stays {
 
   /// It is inside.
   /// @param turns  that MPI threads have taken; wraps
-  /// @param read   () -> Usage, of the calling thread; seldom called
+  /// @param read   () -> Usage, of the calling thread; called each 200 us at most
   /// @returns  by how much to put wakes off: as long as it has been inside, from nap_min_ns to
   ///           nap_max_ns; longer, up to put_off_max_ns, where others use its processor
   template <class Read>
   [[nodiscard]] std::uint32_t note(std::uint64_t now_ns, std::uint32_t turns, Read&& read) {
     if (std::exchange(has_left_, false)) since_ns_ = now_ns;
-    if (now_ns - known_.now_ns >= known_for_ns) judge({now_ns, read()}, turns);
-    last_ns_ = now_ns;
-    last_turns_ = turns;
+    look(now_ns, turns, read);
     const std::uint64_t inside_ns = std::clamp<std::uint64_t>(
         now_ns - since_ns_, InterruptLoop::nap_min_ns, InterruptLoop::nap_max_ns);
     return std::max(static_cast<std::uint32_t>(inside_ns), crowd_ns(now_ns));
@@ -50,7 +48,11 @@ class Stays {
     return now_ns - crowded_at_ns_ > remembered_ns ? 0 : crowd_ns_;
   }
   /// A call leaves with new work: what follows is another stay.
-  void leave() noexcept { has_left_ = true; }
+  template <class Read>
+  void leave(std::uint64_t now_ns, std::uint32_t turns, Read&& read) {
+    has_left_ = true;
+    look(now_ns, turns, read);
+  }
 
  private:
   struct Known {
@@ -65,6 +67,12 @@ class Stays {
   static constexpr std::uint64_t observed_ns = 20'000'000;
   static constexpr std::uint32_t crowd_min_ns = 2 * InterruptLoop::nap_max_ns;
 
+  template <class Read>
+  void look(std::uint64_t now_ns, std::uint32_t turns, Read&& read) {
+    if (now_ns - known_.now_ns >= known_for_ns) judge({now_ns, read()}, turns);
+    last_ns_ = now_ns;
+    last_turns_ = turns;
+  }
   void judge(const Known& now, std::uint32_t turns) noexcept {
     const bool computed = has_computed(now, turns - last_turns_);
     known_ = now;

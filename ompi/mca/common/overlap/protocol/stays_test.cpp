@@ -36,6 +36,9 @@ class Thread {
     advance(ns, 0);
     ++usage_.sleeps;
   }
+  void leave() {
+    stays.leave(now_ns_, turns_, [this] { return usage_; });
+  }
   /// In a call that waits.
   std::uint32_t nap(std::uint64_t ns) {
     usage_.napped_ns += ns;
@@ -105,8 +108,22 @@ TEST_CASE("a computation ends a stay, however it is spent", "[interrupt][P4.3]")
 TEST_CASE("a call with new work ends a stay", "[interrupt][P4.3]") {
   Thread thread;
   thread.stay(3 * ms);
-  thread.stays.leave();
+  thread.leave();
   CHECK(thread.stay(100 * us) <= 120 * us);
+}
+
+TEST_CASE("many calls before a computation do not hide it", "[interrupt][P4.3]") {
+  Thread thread;
+  for (int i = 0; i < 20; ++i) {
+    thread.stay_preempted(8 * ms, 4 * ms, 2 * ms);
+    for (int call = 0; call < 100; ++call) {
+      thread.move_data(40 * us);
+      thread.leave();
+    }
+    thread.compute_preempted(3 * ms);
+    CHECK(thread.stay(60 * us) <= 80 * us);
+    CHECK(thread.crowd_ns() == 0);
+  }
 }
 
 TEST_CASE("who loses the processor to others puts wakes off by more and more",
