@@ -165,7 +165,7 @@ step "$builds/autogen.log" "$configured_from/autogen.sh" || { result "FAIL autog
 
 # build_in FOLDER CONFIGURE_OPTION...: configure (when never done, or with other options or packages) and make.
 packages_state=$(sh test/support/install-packages --state $groups)
-# The library's headers are compiled once, where the compiler can; that each file names what it uses is seen by the builds of other levels.
+# The library's headers are compiled once, where the compiler can; that each file names what it uses is seen by the builds of install.
 build_in() {
     mkdir -p "$1"
     (
@@ -173,6 +173,7 @@ build_in() {
         shift
         state="$* $packages_state"
         if [ ! -f config.status ] || [ "$(cat configured_for 2>/dev/null)" != "$state" ] || [ "$configured_from/configure" -nt config.status ]; then
+            rm -rf test/support/*.gch
             "$configured_from/configure" "$@" && echo "$state" >configured_for
         fi || exit 1
         for flags in "$@"; do case $flags in CXXFLAGS=*) flags=${flags#CXXFLAGS=}; break ;; esac; done
@@ -187,7 +188,9 @@ build_in() {
 folders_but() { sed -n 's/^OVERLAP_FOLDERS = //p' Makefile | tr -s ' ' '\n' | grep -vE "$1" | tr '\n' ' '; }
 
 # compiled_once FILE FLAGS HEADER...: a header in test/support that includes these, and its compiled forms for code of programs and of modules.
+# Other compilers than GCC's stop where a form does not fit a file's flags.
 compiled_once() {
+    "${CXX:-g++}" --version | grep -q 'Free Software Foundation' || return 1
     file=$1 once=$2
     shift 2
     printf '#include <%s>\n' "$@" >"$file.new"
