@@ -235,14 +235,15 @@ if wanted sanitizers; then
     left_out=
 fi
 
-# lane LEVEL:LIMIT_S...: one after the other; what they print, and their results, in files of their own
-lane() {
+# lane LEVEL:LIMIT_S...: one after the other; what they print, and their results, in files of their own. In a shell of its own: the run's
+# results are still those of the others.
+lane() (
     for each in "$@"; do
         wanted "${each%:*}" || continue
         results=$builds/results.${each%:*}
         run_script "${each%:*}" "${each#*:}"
     done >"$builds/lane.${1%:*}" 2>&1
-}
+)
 
 ! wanted helper || run_script helper 300
 # Programs that wait for each other leave cores idle, so two levels at a time.
