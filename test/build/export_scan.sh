@@ -1,5 +1,5 @@
 # What the built libraries show: a component its mca_*_component and nothing else, the common library the namespace overlap, libmpix_overlap
-# the calls of its header.
+# the calls of its header; and no component has a variable of the common library a second time.
 # Components load into the global symbol scope. Needs SOURCE, BUILD, NM, CXXFILT.
 # SPDX-License-Identifier: BSD-3-Clause
 set -u
@@ -31,6 +31,18 @@ for library in $(find . -path '*/.libs/*mca_*.so' -o -path '*/.libs/libmpix_over
         echo "$strangers" | sed 's/^/    /'
         faults=$((faults + 1))
     fi
+done
+
+# Variables of the common library that a component has for itself, too: inline ones in a header, which components do not show each other.
+variables() { $NM "$1" | awk '$2 ~ /^[BbDdVvu]$/ { print $NF }' | $CXXFILT | grep '^overlap::' | sort -u; }
+common=$(find . -path '*/.libs/libmca_common_overlap*.so' | sort)
+for library in $(find . -path '*/.libs/mca_*.so' | sort); do
+    own=$(variables "$library")
+    for each in $common; do
+        twice=$(variables "$each" | grep -xF "$own" | grep .) || continue
+        echo "$library has its own of what $each has: $twice"
+        faults=$((faults + 1))
+    done
 done
 
 [ $scanned -gt 0 ] || { echo "no component was built"; exit 77; }

@@ -93,8 +93,8 @@ Stays::Usage usage_of_thread() noexcept {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
   return {.thread = LinuxPlatform::self(),
           .processor_ns = ns_of(used),
-          .sleeps = static_cast<std::uint32_t>(usage.ru_nvcsw) - own_naps.count,
-          .napped_ns = own_naps.ns};
+          .sleeps = static_cast<std::uint32_t>(usage.ru_nvcsw) - own_naps().count,
+          .napped_ns = own_naps().ns};
 }
 
 }  // namespace

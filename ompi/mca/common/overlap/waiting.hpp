@@ -16,7 +16,8 @@ struct Naps {
   std::uint32_t count = 0;
   std::uint64_t ns = 0;  ///< that they were to last
 };
-inline thread_local Naps own_naps;
+/// Of the calling thread. One for all components: each would have its own inline variable.
+[[nodiscard]] Naps& own_naps() noexcept;
 
 /// Naps between turns, where others need the processor of a call that waits: other ranks, or
 /// threads of this process that compute while several of its threads wait.
@@ -46,8 +47,9 @@ class Waiting {
   }
   static void nap(std::uint32_t nap_ns) noexcept {
     if (nap_ns == 0) return;
-    own_naps.count += 1;
-    own_naps.ns += nap_ns;
+    Naps& naps = own_naps();
+    ++naps.count;
+    naps.ns += nap_ns;
     const timespec nap{0, static_cast<long>(nap_ns)};
     nanosleep(&nap, nullptr);
   }
