@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "osc_newrma_copied.hpp"
 
+#include "ompi/mca/common/overlap/kernel_copy.hpp"
 #include "ompi/mca/common/overlap/process.hpp"
 #include "opal/mca/common/overlap/message.hpp"
 
@@ -23,16 +24,6 @@ constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 16U;
 // From so many blocks on one call of the kernel for many pays for the look at whom it reaches.
 constexpr std::size_t scatter_min_blocks = 4;
 
-struct CopyEnd {
-  bool has_ended = false;
-  bool ok = false;
-};
-
-void on_copied(mca_btl_base_module_t*, mca_btl_base_endpoint_t*, void*,
-               mca_btl_base_registration_handle_t*, void* end, void*, int status) noexcept {
-  *static_cast<CopyEnd*>(end) = {.has_ended = true, .ok = status == OMPI_SUCCESS};
-}
-
 std::uint64_t target_start(const OperationCall& call) noexcept {
   return call.start + static_cast<std::uint64_t>(call.target_data.type->super.true_lb);
 }
@@ -47,35 +38,6 @@ std::uint64_t target_start(const OperationCall& call) noexcept {
   abort_job(MPI_ERR_RMA_RANGE);
 }
 
-/// One byte of the target's memory, fetched to see when gets end. Lives until this one has.
-struct Probe {
-  std::byte byte{};
-  CopyEnd end;
-  bool is_left = false;  ///< nobody waits for it any more: it goes with its end
-};
-
-void on_probed(mca_btl_base_module_t*, mca_btl_base_endpoint_t*, void*,
-               mca_btl_base_registration_handle_t*, void* context, void*, int status) noexcept {
-  auto* const probe = static_cast<Probe*>(context);
-  probe->end = {.has_ended = true, .ok = status == OMPI_SUCCESS};
-  if (probe->is_left) delete probe;
-}
-
-/// @returns  Copies::unknown: there was no room to ask
-Rail::Copies probe(Rail& rail, std::uint64_t address) {
-  auto owner = std::make_unique<Probe>();
-  mca_btl_base_module_t& btl = rail.btl();
-  const int rc = btl.btl_get(&btl, rail.bml_btl->btl_endpoint, &owner->byte, address, nullptr,
-                             nullptr, 1, 0, MCA_BTL_NO_ORDER, on_probed, owner.get(), nullptr);
-  if (rc < 0) {
-    const bool no_room = rc == OMPI_ERR_OUT_OF_RESOURCE || rc == OMPI_ERR_TEMP_OUT_OF_RESOURCE;
-    return no_room ? Rail::Copies::unknown : Rail::Copies::later;
-  }
-  if (owner->end.has_ended) return owner->end.ok ? Rail::Copies::at_once : Rail::Copies::later;
-  owner.release()->is_left = true;
-  return Rail::Copies::later;
-}
-
 bool lies_in_a_page(std::uint64_t address, std::uint64_t bytes) noexcept {
   constexpr std::uint64_t page_bytes = 4096;
   return address / page_bytes == (address + bytes - 1) / page_bytes;
@@ -84,13 +46,6 @@ bool lies_in_a_page(std::uint64_t address, std::uint64_t bytes) noexcept {
 bool is_no_op(const OperationCall& call) noexcept { return call.op == &ompi_mpi_op_no_op.op; }
 
 }  // namespace
-
-bool copies_at_once(Rail& rail, std::uint64_t address) {
-  constexpr std::uint32_t both = MCA_BTL_FLAGS_PUT | MCA_BTL_FLAGS_GET;
-  if ((rail.bml_btl->btl_flags & both) != both) return false;
-  if (rail.copies == Rail::Copies::unknown) rail.copies = probe(rail, address);
-  return rail.copies == Rail::Copies::at_once;
-}
 
 std::uint64_t target_address(const WindowMemory& memory, const OperationCall& call) noexcept {
   return memory.address_of(call.target) + call.start +
@@ -102,8 +57,7 @@ std::optional<CopiedMemory> CopiedMemory::of(Endpoint& endpoint, const WindowMem
   ControlBlock* const control = memory.control_of(call.target);
   if (control == nullptr || !kernel_copies(endpoint)) return {};
   Rail& rail = *transfer_rail(endpoint);
-  if (rail.put_failed || rail.get_failed || rail.btl().btl_put_alignment > 1 ||
-      rail.btl().btl_get_alignment > 1 || !copies_at_once(rail, target_address(memory, call)))
+  if (rail.put_failed || rail.get_failed || !copies_at_once(rail, target_address(memory, call)))
     return {};
   return CopiedMemory(rail, memory.address_of(call.target), *control);
 }
@@ -122,27 +76,16 @@ bool CopiedMemory::is_simple(const OperationCall& call) noexcept {
 }
 
 bool CopiedMemory::read(std::uint64_t start, std::span<std::byte> to) {
-  rail_.get_failed = !copy(rail_.btl().btl_get, start, to);
+  rail_.get_failed = !copy_at_once(rail_, rail_.btl().btl_get, address_ + start, to);
   return !rail_.get_failed;
 }
 
 bool CopiedMemory::write(std::uint64_t start, std::span<const std::byte> from) {
   const std::span<std::byte> unchanged(const_cast<std::byte*>(from.data()), from.size());
-  rail_.put_failed = !copy(rail_.btl().btl_put, start, unchanged);
+  rail_.put_failed = !copy_at_once(rail_, rail_.btl().btl_put, address_ + start, unchanged);
   if (rail_.put_failed && has_written_) abort_in_the_middle();
   has_written_ = !rail_.put_failed;
   return has_written_;
-}
-
-/// Copy once. Where the kernel refuses, the rail is not asked again.
-bool CopiedMemory::copy(Copy* by, std::uint64_t start, std::span<std::byte> own) {
-  if (own.empty()) return true;
-  CopyEnd end;
-  const int rc = by(&rail_.btl(), rail_.bml_btl->btl_endpoint, own.data(), address_ + start,
-                    nullptr, nullptr, own.size(), 0, MCA_BTL_NO_ORDER, on_copied, &end, nullptr);
-  // Not as the probe has shown: the end would be written to a frame that is gone.
-  if (rc >= 0 && !end.has_ended) abort_in_the_middle();
-  return rc >= 0 && end.ok;
 }
 
 bool CopiedMemory::carry_out(const OperationCall& call) {

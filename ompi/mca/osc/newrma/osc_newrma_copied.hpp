@@ -17,10 +17,6 @@
 
 namespace overlap::newrma {
 
-/// Do puts and gets over a rail of shared memory end inside the call? A BTL that emulates them with
-/// messages needs the target's progress. Asked once, by a get of one byte, because BTLs do not say
-/// so. @param address  of some memory of the target that belongs to the window
-[[nodiscard]] bool copies_at_once(Rail& rail, std::uint64_t address);
 /// Where the data of a call begins in the target's memory.
 [[nodiscard]] std::uint64_t target_address(const WindowMemory& memory,
                                            const OperationCall& call) noexcept;
@@ -51,12 +47,9 @@ class CopiedMemory {
   [[nodiscard]] bool carry_out(RmaOperation& operation);
 
  private:
-  using Copy = std::remove_pointer_t<mca_btl_base_module_put_fn_t>;
-
   CopiedMemory(Rail& rail, std::uint64_t address, ControlBlock& control) noexcept
       : rail_(rail), address_(address), control_(control) {}
 
-  [[nodiscard]] bool copy(Copy* by, std::uint64_t start, std::span<std::byte> own);
   [[nodiscard]] bool read(std::uint64_t start, std::span<std::byte> to);
   [[nodiscard]] bool write(std::uint64_t start, std::span<const std::byte> from);
   [[nodiscard]] bool accumulate(const OperationCall& call);

@@ -4,17 +4,6 @@
 
 namespace overlap::newrma {
 
-Rail* transfer_rail(Endpoint& endpoint) noexcept {
-  if (endpoint.memory_rails().size() != 1 || endpoint.eager_rails().size() != 1) return nullptr;
-  Rail& rail = endpoint.memory_rails().front();
-  return &rail.btl() == &endpoint.eager_rails().front().btl() ? &rail : nullptr;
-}
-
-bool kernel_copies(Endpoint& endpoint) noexcept {
-  const Rail* const rail = transfer_rail(endpoint);
-  return endpoint.copies_itself() && rail != nullptr && !needs_key(*rail);
-}
-
 std::span<const std::byte> ExposedMemory::key_for(Endpoint& endpoint, const WindowMemory& memory) {
   constexpr std::size_t key_max_bytes = 128;
   constexpr std::uint32_t access =

@@ -8,23 +8,12 @@
 #include <span>
 #include <unordered_map>
 
-#include "ompi/mca/common/overlap/endpoint.hpp"
+#include "ompi/mca/common/overlap/kernel_copy.hpp"
 #include "ompi/mca/common/overlap/registration.hpp"
 
 #include "osc_newrma_memory.hpp"
 
 namespace overlap::newrma {
-
-/// The rail over which puts and gets to a process go without a message for each: there is one, and
-/// it also carries the messages, so that none overtakes a put. @returns  nullptr: there is none
-[[nodiscard]] Rail* transfer_rail(Endpoint& endpoint) noexcept;
-/// Does that rail want a key of the target (an adapter does, the kernel's copy does not)?
-[[nodiscard]] inline bool needs_key(const Rail& rail) noexcept {
-  return rail.btl().btl_register_mem != nullptr;
-}
-/// Does the kernel copy between these two processes of a node, without a key? Adapters that connect
-/// processes of a node do not.
-[[nodiscard]] bool kernel_copies(Endpoint& endpoint) noexcept;
 
 /// This rank's memory, registered once with each BTL by which others access it.
 ///
