@@ -19,6 +19,7 @@ void add(Counters& sum, const Counters& one) {
   sum.rtr_crossed += one.rtr_crossed;
   sum.rts_sent += one.rts_sent;
   sum.rtr_ack_sent += one.rtr_ack_sent;
+  sum.unexpected_copied += one.unexpected_copied;
   sum.rts_ack_sent += one.rts_ack_sent;
   sum.done_chained += one.done_chained;
   sum.revoke_sent += one.revoke_sent;
@@ -46,6 +47,7 @@ Call synchronous(int tag) { return {Call::What::send, tag, 2, SendMode::eager_sy
 Call rendezvous(int tag, std::size_t bytes) {
   return {Call::What::send, tag, bytes, SendMode::rendezvous};
 }
+Call eager_sized(int tag) { return {Call::What::send, tag, 2, SendMode::eager_sized}; }
 Call rendezvous_sync(int tag) { return {Call::What::send, tag, 4, SendMode::rendezvous_sync}; }
 Call receive_large(int tag, std::size_t bytes) { return receive_call(tag, bytes, 0, true); }
 Call receive_small(int tag, std::size_t bytes) { return receive_call(tag, bytes, 0, false); }
@@ -143,13 +145,15 @@ Verdict explore(const Case& test, std::uint64_t states_max) {
 }
 
 std::string describe(const Case& test) {
-  static const char* const modes[] = {"eager", "sync", "rendezvous", "sync rendezvous"};
+  static const char* const modes[] = {"eager", "sync", "rendezvous", "sync rendezvous",
+                                      "eager-sized"};
   static const char* const writes[] = {"at once",     "later",        "refused",
                                        "fails later", "fails midway", "none"};
   static const char* const chains[] = {"not chained", "chained", "chained after a stall"};
   static const char* const orders[] = {"kept", "per stream", "none"};
   std::string text = test.policy == HazardPolicy::eager_flag ? "eager_flag" : "envelope_sequence";
-  text += std::string(test.transport.reads ? ", reads" : ", no reads") + ", writes " +
+  text += std::string(test.transport.reads ? ", reads" : ", no reads") +
+          (test.transport.copies ? ", copies" : "") + ", writes " +
           writes[static_cast<std::size_t>(test.transport.write)] + ", DONE " +
           chains[static_cast<std::size_t>(test.transport.chain)] + ", order " +
           orders[static_cast<std::size_t>(test.order)];

@@ -42,6 +42,8 @@ struct Call {
 [[nodiscard]] Call eager(int tag = 5);
 [[nodiscard]] Call synchronous(int tag = 5);
 [[nodiscard]] Call rendezvous_sync(int tag = 5);
+/// Could go eagerly, and does not.
+[[nodiscard]] Call eager_sized(int tag = 5);
 [[nodiscard]] Call rendezvous(int tag = 5, std::size_t bytes = 4);
 /// Predicts rendezvous: sends an RTR where the rules allow it.
 [[nodiscard]] Call receive_large(int tag = 5, std::size_t bytes = 4);

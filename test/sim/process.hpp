@@ -51,9 +51,16 @@ struct Transport {
   Chain chain = Chain::none;
   unsigned registers_every = 0;  ///< n: only every n-th registration of a receive's buffer
                                  ///< succeeds; 0: all do
+  bool copies = false;           ///< a read may end inside the call, as in shared memory
 };
 
-enum class SendMode : std::uint8_t { eager, eager_sync, rendezvous, rendezvous_sync };
+enum class SendMode : std::uint8_t {
+  eager,
+  eager_sync,
+  rendezvous,
+  rendezvous_sync,
+  eager_sized,  ///< rendezvous of what could have gone eagerly
+};
 
 struct Send : SendOp {
   int id = 0;     ///< unique in the world; seeds the payload
@@ -229,6 +236,8 @@ class Process final : public Host {
 
   void deliver(ReceiveOp& receive, std::uint64_t offset_bytes,
                std::span<const std::byte> payload) override;
+  [[nodiscard]] bool copy(Peer& from, const RemoteMemory& memory,
+                          std::span<std::byte> into) override;
   [[nodiscard]] std::uint64_t now_ns() const override { return network_.now_ns(); }
   [[nodiscard]] std::uint64_t process_of(const Communicator& comm, std::int32_t rank) override;
 

@@ -60,6 +60,17 @@ void Process::write_at(const RemoteMemory& target, std::span<const std::byte> pa
   std::memcpy(receive.buffer.data(), payload.data(), payload.size());
 }
 
+bool Process::copy(Peer& peer, const RemoteMemory& memory, std::span<std::byte> into) {
+  if (!transport_.copies) return false;
+  const Key key = key_of(memory);
+  if (key.rank != peer.rank) throw Violation("a copy of another process's memory");
+  const Send& from = network_.process(key.rank).sends()[static_cast<std::size_t>(key.index)];
+  if (from.complete) throw Violation("a copy from the buffer of a send that has ended");
+  if (into.size() != from.data.size()) throw Violation("a copy of another length");
+  std::ranges::copy(from.data, into.begin());
+  return true;
+}
+
 bool Process::move_data(const Job& job) {
   switch (job.kind) {
     case Job::Kind::read: {

@@ -65,6 +65,7 @@ struct Tally {
   std::uint64_t states = 0;
   std::uint64_t ends = 0;
   std::uint64_t used = 0;
+  std::uint64_t copied = 0;
   std::uint64_t chained = 0;
   std::uint64_t breaks = 0;
   std::uint64_t stale = 0;
@@ -86,6 +87,7 @@ struct Tally {
     states += verdict.states;
     ends += verdict.ends;
     used += verdict.counters[0].rtr_used + verdict.counters[1].rtr_used;
+    copied += verdict.counters[0].unexpected_copied + verdict.counters[1].unexpected_copied;
     chained += verdict.counters[0].done_chained + verdict.counters[1].done_chained;
     breaks += verdict.breaks;
     stale += verdict.counters[0].stale_dropped + verdict.counters[1].stale_dropped;

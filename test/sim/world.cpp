@@ -257,8 +257,10 @@ void World::check_left_over(int sender, const std::vector<Send*>& unmatched,
   std::size_t open_sends = 0;
   for (Send* send : unmatched) {
     if (send->mode == SendMode::eager) continue;
-    // One that has used the RTR of a cancelled receive may lie at the receiver, complete.
-    const bool buffered = send->mode == SendMode::rendezvous && to.has_ghosts();
+    // One that has used the RTR of a cancelled receive may lie at the receiver, complete; so may
+    // one that could have gone eagerly.
+    const bool buffered = (send->mode == SendMode::rendezvous && to.has_ghosts()) ||
+                          send->mode == SendMode::eager_sized;
     if (send->complete && !buffered) throw Violation("a send completed that nobody has received");
     ++open_sends;
   }

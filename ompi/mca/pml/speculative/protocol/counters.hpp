@@ -22,6 +22,8 @@ struct Counters {
   std::uint64_t rtr_awaited_in_time = 0;  ///< and got it
   std::uint64_t rts_sent = 0;
   std::uint64_t rts_only = 0;           ///< of these, where receives send no RTRs (shared memory)
+  std::uint64_t rts_eager_sized = 0;    ///< of these, for messages that could have gone eagerly
+  std::uint64_t unexpected_copied = 0;  ///< such messages that no receive waited for
   std::uint64_t late_receives = 0;      ///< found the RTS of their message
   std::uint64_t wildcard_receives = 0;  ///< posted with a wildcard when their RTS came
   std::uint64_t rtr_ack_sent = 0;

@@ -48,6 +48,8 @@ inline constexpr std::uint8_t adapt_stop =
     0x04;  ///< rts: the speculation does not pay for this envelope (P1.11)
 inline constexpr std::uint8_t adapt_resume = 0x08;  ///< rts: try again (P1.11)
 inline constexpr std::uint8_t data_done = 0x10;  ///< rtr_ack: the payload is already in the buffer
+inline constexpr std::uint8_t eager_sized =
+    0x10;  ///< rts: its sender waits for its receiver to come to MPI, not for a receive
 inline constexpr std::uint8_t no_memory =
     0x20;  ///< rts, rtr, grant: no address to access; the payload must be pushed
 inline constexpr std::uint8_t to_receiver = 0x40;  ///< done: names a receive, otherwise a send

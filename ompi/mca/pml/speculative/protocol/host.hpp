@@ -17,6 +17,11 @@ class Host {
   /// What lies behind the capacity is discarded.
   virtual void deliver(ReceiveOp& receive, std::uint64_t offset_bytes,
                        std::span<const std::byte> payload) = 0;
+  /// Copy memory of a peer now, before this returns. @returns  false: that is not possible
+  [[nodiscard]] virtual bool copy(Peer& /*from*/, const RemoteMemory& /*memory*/,
+                                  std::span<std::byte> /*into*/) {
+    return false;
+  }
   /// The time of a steady clock, 0: not known. Asked when an RTS is kept, and when it is matched.
   [[nodiscard]] virtual std::uint64_t now_ns() const { return 0; }
   /// Does this process end? Then peers that wait for nothing may be gone.

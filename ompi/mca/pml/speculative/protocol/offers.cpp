@@ -89,9 +89,12 @@ void Offers::mispredicted(Peer& peer, std::int32_t tag) {
   ++counters_.mutes;
 }
 
+bool Offers::must_acknowledge(const Arrived& rts, bool rtr_out) const noexcept {
+  return config_.speculation && rts.peer->speculates && hazard_.wants_rts_ack(rts.flags, rtr_out);
+}
+
 void Offers::acknowledge_match(const Arrived& rts, bool rtr_out) {
-  if (!config_.speculation || !rts.peer->speculates || !hazard_.wants_rts_ack(rts.flags, rtr_out))
-    return;
+  if (!must_acknowledge(rts, rtr_out)) return;
   RtsAckHeader ack{};
   ack.head = Outbox::reverse_head(Kind::rts_ack, *rts.peer, rts.tag);
   ack.head.flags = rts.flags & flag::hazard_stop;

@@ -45,6 +45,8 @@ class Offers {
   [[nodiscard]] bool used(Peer& peer, std::int32_t tag);
   /// An eager message has met a receive with an RTR out.
   void mispredicted(Peer& peer, std::int32_t tag);
+  /// Must the match of an RTS be acknowledged (P1.6)?
+  [[nodiscard]] bool must_acknowledge(const Arrived& rts, bool rtr_out) const noexcept;
   /// An RTS is matched: send the RTS-ACK that its sender may count on.
   void acknowledge_match(const Arrived& rts, bool rtr_out);
 

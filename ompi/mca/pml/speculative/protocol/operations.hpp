@@ -53,6 +53,7 @@ struct SendOp {
   Handle handle = 0;
   SendState state = SendState::idle;
   bool caller_waits = false;     ///< in MPI until it ends, and could push it; set by the caller
+  bool eager_sized = false;      ///< could have gone eagerly; set by the caller
   bool synchronous = false;      ///< may not end before a receive matches it
   bool awaiting_sync = false;    ///< an eager synchronous send that nobody has matched yet
   std::uint32_t sequence = 0;    ///< its place in the forward stream

@@ -86,10 +86,12 @@ void SendSide::send_rts(SendOp& op, const Start& start, std::uint8_t adaptation_
   rts.head = Outbox::forward_head(Kind::rts, *op.peer, op.tag, op.sequence);
   rts.head.flags = start.flags | adaptation_flags;
   if (op.caller_waits) rts.head.flags |= flag::sender_waits;
+  if (op.eager_sized) rts.head.flags |= flag::eager_sized;
   rts.length_bytes = op.length_bytes;
   rts.send = op.handle;
   rts.hazard_epoch = start.epoch;
   ++counters_.rts_sent;
+  if (op.eager_sized) ++counters_.rts_eager_sized;
   outbox_.emit_control(*op.peer, rts).send = &op;
 }
 

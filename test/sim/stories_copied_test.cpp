@@ -1,0 +1,87 @@
+// Messages that could have gone eagerly and are announced, because their sender waits anyway: no
+// sender waits for a receive.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "test/sim/pair.hpp"
+#include "test/support/catch.hpp"
+
+using namespace overlap::speculative;
+using namespace overlap::speculative::sim;
+
+namespace {
+
+Transport copying() {
+  Transport transport;
+  transport.copies = true;
+  return transport;
+}
+
+}  // namespace
+
+TEST_CASE("Eager-sized: a posted receive reads it") {
+  Pair pair(HazardPolicy::envelope_sequence, {}, copying());
+  Receive& receive = pair.receive_small();
+  Send& send = pair.send(SendMode::eager_sized, 2);
+  CHECK_FALSE(send.complete);
+  pair.settle();
+  CHECK(got(receive, send));
+  CHECK(pair.receiver().counters().unexpected_copied == 0);
+  CHECK(at_sender(pair).rts_eager_sized == 1);
+}
+
+TEST_CASE("Eager-sized: two processes that both send first are both released") {
+  Pair pair(HazardPolicy::envelope_sequence, {}, copying());
+  Send& there = pair.send(SendMode::eager_sized, 2);
+  Send& back = pair.receiver().isend(0, 5, 2, SendMode::eager_sized, 77);
+  pair.settle();
+  CHECK(there.complete);
+  CHECK(back.complete);
+  Receive& first = pair.receive_small();
+  Receive& second = pair.sender().irecv(1, 5, 2, false);
+  pair.settle();
+  CHECK(got(first, there));
+  CHECK(got(second, back));
+}
+
+TEST_CASE("Eager-sized: copied messages keep their place among the others") {
+  Pair pair(HazardPolicy::envelope_sequence, {}, copying());
+  Send& one = pair.eager();
+  Send& two = pair.send(SendMode::eager_sized, 2);
+  Send& three = pair.eager();
+  pair.settle();
+  for (Send* each : {&one, &two, &three}) {
+    Receive& receive = pair.receive_small();
+    pair.settle();
+    CHECK(got(receive, *each));
+  }
+}
+
+TEST_CASE("Eager-sized: where nothing copies at once it waits for its receive") {
+  Pair pair(HazardPolicy::envelope_sequence);
+  Send& send = pair.send(SendMode::eager_sized, 2);
+  pair.settle();
+  CHECK_FALSE(send.complete);
+  Receive& receive = pair.receive_small();
+  pair.settle();
+  CHECK(got(receive, send));
+}
+
+TEST_CASE("Eager-sized: what the hazard control must answer is not taken out of its hands") {
+  Pair pair(HazardPolicy::eager_flag, {}, copying());
+  static_cast<void>(pair.receive_large());  // an RTR that the eager message wastes
+  static_cast<void>(pair.eager());
+  Send& send = pair.send(SendMode::eager_sized, 2);  // its RTS says stop
+  pair.settle();
+  Receive& receive = pair.receive_small();
+  pair.settle();
+  CHECK(got(receive, send));
+}
+
+TEST_CASE("Eager-sized: a matched probe finds it like any other") {
+  Pair pair(HazardPolicy::envelope_sequence, {}, copying());
+  Send& send = pair.send(SendMode::eager_sized, 2);
+  pair.settle();
+  Receive* receive = pair.receiver().improbe_and_receive(0, 5, 2);
+  REQUIRE(receive != nullptr);
+  pair.settle();
+  CHECK(got(*receive, send));
+}
