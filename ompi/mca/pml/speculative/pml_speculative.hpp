@@ -18,6 +18,7 @@
 #include "protocol/copy_ways.hpp"
 #include "protocol/path_table.hpp"
 #include "protocol/protocol.hpp"
+#include "protocol/turns.hpp"
 
 namespace overlap::speculative {
 
@@ -57,6 +58,11 @@ struct ReceiveRequest;
 }
 /// How data comes through shared memory while both callers are in MPI, where it could be read.
 [[nodiscard]] BlockingCopies blocking_copies() noexcept;
+/// May MPI_Send wait for its receiver's copy where that is faster than to send eagerly? Not where
+/// processes share cores: there a wait costs a change of them.
+[[nodiscard]] bool takes_turns(Endpoint& endpoint) noexcept;
+/// MPI_Recv from a process has ended, which Turns may want to know.
+void note_received(Endpoint& endpoint) noexcept;
 /// Print which path messages to this process take (pml_speculative_explain).
 void explain_paths(Endpoint& endpoint);
 /// Processes of other jobs (spawned, connected) may end before this one does.
@@ -103,6 +109,8 @@ class Delivery final : public Host {
  public:
   void deliver(ReceiveOp& receive, std::uint64_t offset_bytes,
                std::span<const std::byte> payload) override;
+  [[nodiscard]] bool copy(Peer& from, const RemoteMemory& memory,
+                          std::span<std::byte> into) override;
   [[nodiscard]] std::uint64_t process_of(const Communicator& comm, std::int32_t rank) override;
   [[nodiscard]] std::uint64_t now_ns() const noexcept override { return steady_now_ns(); }
   [[nodiscard]] bool is_ending() const noexcept override { return is_finalizing(); }
@@ -164,6 +172,7 @@ struct Pml {
   Protocol protocol;
   Actions actions;
   CopyWays copy_ways;  ///< progress lock
+  Turns turns;         ///< where takes_turns(): the thread that is in MPI
   AwaitedCopies awaited_copies;
   Process shared;                         ///< what of it other components use
   ompi_communicator_t* adding = nullptr;  ///< in add_comm: Open MPI does not find it by its number

@@ -145,6 +145,12 @@ std::span<const CounterRow> counter_rows() {
        "TCP with interrupt threads (common_overlap_progress), to the process itself, over RDMA to "
        "another job.",
        counter, &counters.rts_only},
+      {"rts_eager_sized",
+       "RTSs for messages that could have gone eagerly: answers over shared memory that are read "
+       "(pml_speculative_blocking_copy).",
+       counter, &counters.rts_eager_sized},
+      {"unexpected_copied", "Such messages that no receive waited for: copied at once.", counter,
+       &counters.unexpected_copied},
       {"late_receives", "Receives that found the RTS of their message: they were posted late.",
        counter, &counters.late_receives},
       {"wildcard_receives",

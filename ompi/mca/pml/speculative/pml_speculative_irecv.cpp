@@ -138,7 +138,14 @@ int recv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int
       const Entry entry;
       made = &start_new(buffer, count, type, source, tag, comm, true);
     }
-    return finish_blocking(*made, status);
+    const bool may_be_answer =
+        made->op.capacity_bytes >= Turns::message_min_bytes && source != any_source;
+    const int rc = finish_blocking(*made, status);
+    if (may_be_answer) [[unlikely]] {
+      Endpoint* const endpoint = known_endpoint(protocol_of(comm).peer(source));
+      if (endpoint != nullptr) note_received(*endpoint);
+    }
+    return rc;
   });
 }
 

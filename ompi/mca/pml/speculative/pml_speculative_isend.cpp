@@ -317,7 +317,8 @@ bool can_push(Endpoint& endpoint, SendRequest& request) {
 
 int start_rendezvous(const SendCall& call, Peer& peer, Endpoint& endpoint, SendRequest& request) {
   request.op.peer = &peer;
-  request.op.caller_waits = call.waits && can_push(endpoint, request);
+  request.op.eager_sized = call.bytes() <= endpoint.eager_bytes;
+  request.op.caller_waits = call.waits && !request.op.eager_sized && can_push(endpoint, request);
   if (call.buffered() && !move_to_attached_buffer(request)) return MPI_ERR_BUFFER;
   request.demand.add(pml->interrupts);
   // Where RTRs usually come, but cross their sends, this one is given a moment to come (P1.14); it
@@ -332,10 +333,21 @@ int start_rendezvous(const SendCall& call, Peer& peer, Endpoint& endpoint, SendR
   return OMPI_SUCCESS;
 }
 
-/// A message that needs a request: large, persistent or synchronous.
+/// Is it faster to let the receiver read a message that could go eagerly?
+[[gnu::noinline]] bool is_better_read(const SendCall& call, Endpoint& endpoint) noexcept {
+  if (!takes_turns(endpoint) || !pml->turns.answers(&endpoint) ||
+      !is_contiguous(*call.type, call.count))
+    return false;
+  if (tunables.blocking_copy == blocking_copy_choice::read) return true;
+  const CopyWay way = pml->turns.choose(call.bytes());
+  if (pml->turns.is_timed()) pml->turns.started(steady_now_ns());
+  return way == CopyWay::read;
+}
+
+/// A message that needs a request: large, persistent or synchronous, or better read.
+/// @param eager  it goes eagerly
 [[gnu::noinline]] int start_with_request(const SendCall& call, Peer& peer, Endpoint& endpoint,
-                                         SendRequest*& request) {
-  const bool eager = call.bytes() <= endpoint.eager_bytes;
+                                         bool eager, SendRequest*& request) {
   if (!eager && may_speculate(endpoint)) look_early(peer, call.tag);
   if (request == nullptr) request = &make_request(call, endpoint, false);
   activate(*request);
@@ -359,11 +371,14 @@ int start_rendezvous(const SendCall& call, Peer& peer, Endpoint& endpoint, SendR
   if (endpoint == nullptr) [[unlikely]]
     return OMPI_ERR_UNREACH;
   int rc = OMPI_SUCCESS;
-  if (call.bytes() <= endpoint->eager_bytes && request == nullptr &&
-      call.mode != MCA_PML_BASE_SEND_SYNCHRONOUS) [[likely]] {
-    start_eager(call, peer, *endpoint, request);
+  const bool eager = call.bytes() <= endpoint->eager_bytes;
+  if (!eager || request != nullptr || call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS) [[unlikely]] {
+    rc = start_with_request(call, peer, *endpoint, eager, request);
+  } else if (call.waits && call.bytes() >= Turns::message_min_bytes &&
+             is_better_read(call, *endpoint)) [[unlikely]] {
+    rc = start_with_request(call, peer, *endpoint, false, request);
   } else {
-    rc = start_with_request(call, peer, *endpoint, request);
+    start_eager(call, peer, *endpoint, request);
   }
   if (rc == OMPI_SUCCESS) pml->actions.run();  // one to this very process has been received by now
   return rc;

@@ -8,7 +8,7 @@
 namespace overlap::speculative {
 namespace {
 
-constexpr float interval_limit = 1 << 16;  ///< messages
+constexpr float interval_limit = 1 << 16;  ///< groups
 
 constexpr CopyWay other(CopyWay way) noexcept {
   return way == CopyWay::read ? CopyWay::fragments : CopyWay::read;
@@ -17,8 +17,7 @@ constexpr CopyWay other(CopyWay way) noexcept {
 }  // namespace
 
 CopyWays::Size& CopyWays::size_of(std::uint64_t bytes) noexcept {
-  constexpr int smallest_width = 16;  // of what is below 64 KiB
-  const int above = std::bit_width(bytes) - smallest_width;
+  const int above = std::bit_width(bytes) - smallest_width_;
   return sizes_[static_cast<std::size_t>(std::clamp(above, 0, static_cast<int>(sizes) - 1))];
 }
 
@@ -35,11 +34,20 @@ bool CopyWays::Size::is_new() const noexcept {
 void CopyWays::Size::end_first_tries() noexcept {
   if (costs[0].samples != costs[1].samples || ratio() < far_slower) return;
   costs[0].tries = costs[1].tries = first_tries;
-  before_retry_messages = interval_messages = interval_max_messages;
+  before_retry_groups = interval_groups = interval_max_groups;
 }
 
 CopyWay CopyWays::choose(std::uint64_t bytes) noexcept {
   Size& size = size_of(bytes);
+  if (size.left_messages == 0) {
+    size.way = choose_for(size);
+    size.left_messages = group_messages_;
+  }
+  ends_group_ = --size.left_messages == 0;
+  return size.way;
+}
+
+CopyWay CopyWays::choose_for(Size& size) noexcept {
   const Cost& read = size.of(CopyWay::read);
   const Cost& fragments = size.of(CopyWay::fragments);
   CopyWay way = CopyWay::read;
@@ -47,13 +55,13 @@ CopyWay CopyWays::choose(std::uint64_t bytes) noexcept {
     way = fragments.tries < read.tries ? CopyWay::fragments : CopyWay::read;
   } else {
     way = fragments.ns_per_kib < read.ns_per_kib ? CopyWay::fragments : CopyWay::read;
-    if (--size.before_retry_messages == 0) {
+    if (--size.before_retry_groups == 0) {
       way = other(way);
       const auto longest =
-          std::max(interval_max_messages,
+          std::max(interval_max_groups,
                    static_cast<std::uint32_t>(std::min(far_slower * size.ratio(), interval_limit)));
-      size.interval_messages = std::min(2 * size.interval_messages, longest);
-      size.before_retry_messages = size.interval_messages;
+      size.interval_groups = std::min(2 * size.interval_groups, longest);
+      size.before_retry_groups = size.interval_groups;
     }
   }
   Cost& chosen = size.of(way);
@@ -76,8 +84,8 @@ void CopyWays::took(CopyWay way, std::uint64_t bytes, std::uint64_t ns) noexcept
     cost.ns_per_kib += weight * (std::min(now, 2 * cost.ns_per_kib) - cost.ns_per_kib);
   }
   if (was_slower && now < size.of(other(way)).ns_per_kib) {
-    size.interval_messages = interval_min_messages;  // the machine has changed
-    size.before_retry_messages = 1;
+    size.interval_groups = interval_min_groups;  // the machine has changed
+    size.before_retry_groups = 1;
   }
 }
 

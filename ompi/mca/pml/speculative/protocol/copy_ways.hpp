@@ -24,12 +24,20 @@ enum class CopyWay : std::uint8_t {
 class CopyWays {
  public:
   static constexpr std::uint32_t first_tries = 3;  ///< of each way
-  static constexpr std::uint32_t interval_min_messages = 16;
-  static constexpr std::uint32_t interval_max_messages = 256;
+  static constexpr std::uint32_t interval_min_groups = 16;
+  static constexpr std::uint32_t interval_max_groups = 256;
   static constexpr float far_slower = 32;  ///< times the other's
+
+  /// @param smallest_width  sizes below two to this power are taken for one
+  /// @param group_messages  messages of a size that go the same way, one after the other: short
+  ///        ones tell what a way takes only when what it needs is in the caches
+  explicit CopyWays(int smallest_width = 16, std::uint32_t group_messages = 1) noexcept
+      : smallest_width_(smallest_width), group_messages_(group_messages) {}
 
   /// The way of the next message of so many bytes.
   [[nodiscard]] CopyWay choose(std::uint64_t bytes) noexcept;
+  /// Was that the last one of its group, whose time says something?
+  [[nodiscard]] bool ends_group() const noexcept { return ends_group_; }
   /// A message has got through. @param bytes  > 0
   void took(CopyWay way, std::uint64_t bytes, std::uint64_t ns) noexcept;
 
@@ -43,8 +51,10 @@ class CopyWays {
   };
   struct Size {
     std::array<Cost, 2> costs{};
-    std::uint32_t interval_messages = interval_min_messages;
-    std::uint32_t before_retry_messages = interval_min_messages;
+    std::uint32_t interval_groups = interval_min_groups;
+    std::uint32_t before_retry_groups = interval_min_groups;
+    std::uint32_t left_messages = 0;  ///< of the group
+    CopyWay way = CopyWay::read;      ///< the group's
 
     [[nodiscard]] Cost& of(CopyWay way) noexcept { return costs[static_cast<std::size_t>(way)]; }
     /// Of the slower way, in times of the faster one's; 1 before both are known.
@@ -53,8 +63,13 @@ class CopyWays {
     void end_first_tries() noexcept;
   };
   [[nodiscard]] Size& size_of(std::uint64_t bytes) noexcept;
+  [[nodiscard]] static CopyWay choose_for(Size& size) noexcept;
 
-  static constexpr std::size_t sizes = 12;  ///< below 64 KiB, 64 KiB to 64 MiB, above
+  static constexpr std::size_t sizes = 12;  ///< the smallest, ten powers of two, all above
+
+  int smallest_width_;
+  std::uint32_t group_messages_;
+  bool ends_group_ = false;
   std::array<Size, sizes> sizes_{};
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "turns.hpp"
+
 namespace overlap::speculative {
 namespace {
 
@@ -39,12 +41,28 @@ SendFacts with_bytes(SendFacts facts, std::uint64_t bytes) noexcept {
   return facts;
 }
 
+const char* between_turns(BlockingCopies copies) noexcept {
+  switch (copies) {
+    case BlockingCopies::fragments: return "";
+    case BlockingCopies::measured:
+      return "; where two processes send and receive by turns (MPI_Send, MPI_Recv), messages from "
+             "4096 bytes on are read by their receiver if that has been faster "
+             "(pml_speculative_blocking_copy is measured)";
+    case BlockingCopies::read:
+      return "; where two processes send and receive by turns (MPI_Send, MPI_Recv), messages from "
+             "4096 bytes on are read by their receiver (pml_speculative_blocking_copy)";
+  }
+  return "";
+}
+
 PathRow eager_row(const PathFacts& facts, std::uint64_t first, std::uint64_t last) {
   const SendFacts send = with_bytes(facts.send, first);
   const SendPath path = choose_path(send);
   PathRow row{first, last, name_of(path), facts.eager_btl, reason_for(path)};
   const SendPath other = after_refusal(path, send);
   if (other != SendPath::wait) row.why += std::string("; where it refuses: ") + name_of(other);
+  static_assert(Turns::message_min_bytes == 4096);
+  if (last >= Turns::message_min_bytes) row.why += between_turns(facts.answers);
   return row;
 }
 

@@ -72,6 +72,18 @@ TEST_CASE("Shared memory: between blocking calls in fragments", "[path_table]") 
          {32769, UINT64_MAX, "RTS, get", "in fragments (pml_speculative_blocking_copy)"}});
 }
 
+TEST_CASE("Shared memory: what could go eagerly is read in answers", "[path_table]") {
+  PathFacts answers = vader;
+  answers.answers = BlockingCopies::measured;
+  check(answers, {{0, 32768, "inject", "read by their receiver if that has been faster"},
+                  {32769, UINT64_MAX, "RTS, get", ""}});
+  answers.answers = BlockingCopies::read;
+  check(answers, {{0, 32768, "inject", "read by their receiver (pml_speculative_blocking_copy)"},
+                  {32769, UINT64_MAX, "RTS, get", ""}});
+  answers.send.eager_bytes = 4095;
+  CHECK(path_table(answers).front().why.find("by turns") == std::string::npos);
+}
+
 TEST_CASE("Shared memory with pml_speculative_shared_memory always", "[path_table]") {
   PathFacts always = vader;
   always.rtr.shared_memory_always = true;
