@@ -2,6 +2,7 @@
 // has gone by them goes as messages from then on.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rma.hpp"
+#include "scene.hpp"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -123,6 +124,40 @@ TEST_CASE("an accumulate whose second page the kernel refuses is applied once") 
   }
   MPI_Type_free(&halves);
   MPI_Win_free(&win);
+}
+
+TEST_CASE("a page that the kernel refuses concerns no other window") {
+  if (size() < 2) return;
+  WatchedPages pages;
+  std::vector<Word> elsewhere(words, 0);
+  MPI_Win watched = MPI_WIN_NULL, other = MPI_WIN_NULL;
+  MPI_Win_create(pages.memory, 2 * WatchedPages::page_bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
+                 &watched);
+  MPI_Win_create(elsewhere.data(), words * sizeof(Word), sizeof(Word), MPI_INFO_NULL,
+                 MPI_COMM_WORLD, &other);
+  Steps steps;
+  const Word seven = 7;
+  MPI_Win_fence(0, watched);
+  if (rank() == target) WatchedPages::watch();
+  MPI_Win_fence(0, watched);
+  if (rank() == origin)
+    MPI_Put(&seven, 1, MPI_INT64_T, target, WatchedPages::page_bytes, 1, MPI_INT64_T, watched);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, watched);
+  if (rank() == origin) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, other);
+    MPI_Accumulate(&seven, 1, MPI_INT64_T, target, 0, 1, MPI_INT64_T, MPI_SUM, other);
+    MPI_Win_unlock(target, other);
+    steps.reach(1);
+  } else {
+    steps.wait_for(1);  // it makes no call of MPI meanwhile
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == target) {
+    CHECK(*reinterpret_cast<const Word*>(pages.memory + WatchedPages::page_bytes) == 7);
+    CHECK(elsewhere[0] == 7);
+  }
+  MPI_Win_free(&other);
+  MPI_Win_free(&watched);
 }
 
 TEST_CASE("Writes of the kernel that are refused go as messages") {

@@ -49,7 +49,7 @@ bool await_answer(RequestSlot<>& slot) {
   for (bool may_withdraw = true;;) {
     for (int i = 0; i < looks_per_time; ++i) {
       if (slot.is_answered()) return true;
-      __builtin_ia32_pause();
+      LinuxPlatform::pause();
     }
     windows.serve();
     if (may_withdraw && std::chrono::steady_clock::now() - begin < patience) continue;

@@ -52,14 +52,15 @@ std::uint64_t target_address(const WindowMemory& memory, const OperationCall& ca
          static_cast<std::uint64_t>(range_of(call.target_data).begin);
 }
 
-std::optional<CopiedMemory> CopiedMemory::of(Endpoint& endpoint, const WindowMemory& memory,
+std::optional<CopiedMemory> CopiedMemory::of(Endpoint& endpoint, WindowMemory& memory,
                                              const OperationCall& call) {
   ControlBlock* const control = memory.control_of(call.target);
   if (control == nullptr || !kernel_copies(endpoint)) return {};
   Rail& rail = *transfer_rail(endpoint);
-  if (rail.put_failed || rail.get_failed || !copies_at_once(rail, target_address(memory, call)))
+  if (rail.put_failed || rail.get_failed || memory.refuses_copies(call.target) ||
+      !copies_at_once(rail, target_address(memory, call)))
     return {};
-  return CopiedMemory(rail, memory.address_of(call.target), *control);
+  return CopiedMemory(rail, memory, call.target, *control);
 }
 
 bool CopiedMemory::can_carry_out(const OperationCall& call) noexcept {
@@ -76,16 +77,18 @@ bool CopiedMemory::is_simple(const OperationCall& call) noexcept {
 }
 
 bool CopiedMemory::read(std::uint64_t start, std::span<std::byte> to) {
-  rail_.get_failed = !copy_at_once(rail_, rail_.btl().btl_get, address_ + start, to);
-  return !rail_.get_failed;
+  const bool ok = copy_at_once(rail_, rail_.btl().btl_get, address_ + start, to);
+  if (!ok) memory_.refuse_copies(target_);
+  return ok;
 }
 
 bool CopiedMemory::write(std::uint64_t start, std::span<const std::byte> from) {
   const std::span<std::byte> unchanged(const_cast<std::byte*>(from.data()), from.size());
-  rail_.put_failed = !copy_at_once(rail_, rail_.btl().btl_put, address_ + start, unchanged);
-  if (rail_.put_failed && has_written_) abort_in_the_middle();
-  has_written_ = !rail_.put_failed;
-  return has_written_;
+  const bool ok = copy_at_once(rail_, rail_.btl().btl_put, address_ + start, unchanged);
+  if (!ok && has_written_) abort_in_the_middle();
+  if (!ok) memory_.refuse_copies(target_);
+  has_written_ = ok;
+  return ok;
 }
 
 bool CopiedMemory::carry_out(const OperationCall& call) {
@@ -114,19 +117,24 @@ bool CopiedMemory::accumulate(const OperationCall& call) {
   const std::span<std::byte> data(is_short ? place.data() : long_data.data(), call.bytes());
   const std::byte* const origin =
       is_no_op(call) ? nullptr : call.origin_data.first_byte(call.origin);
+  const Block block{target_start(call), data.size()};
+  const bool in_a_page = lies_in_a_page(address_ + block.address, block.bytes);
+  // Others wait for the guard: what is allocated is allocated before.
+  if (!in_a_page && long_old.size() < data.size()) long_old.resize(data.size());
+  if (!in_a_page) set_places({&block, 1});
   const AccumulateGuard guard(control_);
   if (!read(target_start(call), data)) return false;
   if (call.answers())
     std::memcpy(call.result_data.first_byte(call.result), data.data(), data.size());
   if (is_no_op(call)) return true;
-  const Block block{target_start(call), data.size()};
-  if (lies_in_a_page(address_ + block.address, block.bytes)) {
+  if (in_a_page) {
     apply_elements(*call.op, *call.element, data.data(), {origin, data.size()});
     return write(block.address, data);
   }
-  long_old.assign(data.begin(), data.end());
+  const std::span<std::byte> old = std::span(long_old).first(data.size());
+  std::ranges::copy(data, old.begin());
   apply_elements(*call.op, *call.element, data.data(), {origin, data.size()});
-  return write_or_restore({&block, 1}, data, long_old);
+  return write_or_restore({&block, 1}, data, old);
 }
 
 /// Call take(bytes) with what the blocks hold, in their order, piece by piece. Blocks that lie near
@@ -158,12 +166,11 @@ bool CopiedMemory::read_blocks(std::span<const Block> blocks, Take&& take) {
 
 bool CopiedMemory::write_blocks(std::span<const Block> blocks, std::span<const std::byte> payload) {
   if (blocks.size() >= scatter_min_blocks && scatters_) {
-    std::vector<node::Place> places;
-    places.reserve(blocks.size());
-    for (const Block& each : blocks) places.push_back({address_ + each.address, each.bytes});
-    const node::Scattered done = node::scatter(control_.process, places, payload.data());
-    if (done == node::Scattered::some) abort_in_the_middle();
-    scatters_ = done == node::Scattered::all;
+    set_places(blocks);
+    const std::uint64_t written =
+        node::scatter(control_.process, places_, payload.data()).value_or(0);
+    if (written != 0 && written != payload.size()) abort_in_the_middle();
+    scatters_ = written == payload.size();
     has_written_ = has_written_ || scatters_;
     if (scatters_) return true;
   }
@@ -174,20 +181,29 @@ bool CopiedMemory::write_blocks(std::span<const Block> blocks, std::span<const s
   return true;
 }
 
+void CopiedMemory::set_places(std::span<const Block> blocks) {
+  places_.clear();
+  places_.reserve(blocks.size());
+  for (const Block& each : blocks) places_.push_back({address_ + each.address, each.bytes});
+}
+
 /// Write what must not be written a second time. The kernel may refuse the second page of a block.
-/// @param old  what is there now
+/// @param blocks  as in places_
+/// @param old     what is there now
 /// @returns  false: it has refused, and the old bytes are there
 bool CopiedMemory::write_or_restore(std::span<const Block> blocks,
                                     std::span<const std::byte> payload,
                                     std::span<const std::byte> old) {
-  std::vector<node::Place> places;
-  places.reserve(blocks.size());
-  for (const Block& each : blocks) places.push_back({address_ + each.address, each.bytes});
-  const node::Scattered done = node::scatter(control_.process, places, payload.data());
-  // It goes as far as before.
-  if (done == node::Scattered::some)
-    static_cast<void>(node::scatter(control_.process, places, old.data()));
-  return done == node::Scattered::all;
+  const std::optional<std::uint64_t> written =
+      node::scatter(control_.process, places_, payload.data());
+  // The BTL may have another way to the memory (XPMEM).
+  if (!written) return write_blocks(blocks, payload);
+  if (*written == payload.size()) return true;
+  memory_.refuse_copies(target_);
+  // The owner may have closed a page in between.
+  if (*written != 0 && node::scatter(control_.process, places_, old.data()).value_or(0) < *written)
+    abort_in_the_middle();
+  return false;
 }
 
 /// Blocks of an accumulate; what was there before comes to be in old_.
@@ -198,6 +214,7 @@ bool CopiedMemory::accumulate_blocks(const OperationCall& call, std::span<const 
   std::vector<std::byte> now;
   now.reserve(bytes_of(blocks));
   piece_.resize(piece_bytes);
+  set_places(blocks);
   const AccumulateGuard guard(control_);
   const bool has_read = read_blocks(blocks, [this](std::span<const std::byte> bytes) {
     old_.insert(old_.end(), bytes.begin(), bytes.end());

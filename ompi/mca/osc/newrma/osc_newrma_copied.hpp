@@ -29,8 +29,7 @@ namespace overlap::newrma {
 class CopiedMemory {
  public:
   /// @returns  nothing: the kernel does not copy between these two, or has refused to
-  [[nodiscard]] static std::optional<CopiedMemory> of(Endpoint& endpoint,
-                                                      const WindowMemory& memory,
+  [[nodiscard]] static std::optional<CopiedMemory> of(Endpoint& endpoint, WindowMemory& memory,
                                                       const OperationCall& call);
 
   /// Can it be carried out at all? Elements with gaps only their owner may write: the gaps are not
@@ -47,8 +46,12 @@ class CopiedMemory {
   [[nodiscard]] bool carry_out(RmaOperation& operation);
 
  private:
-  CopiedMemory(Rail& rail, std::uint64_t address, ControlBlock& control) noexcept
-      : rail_(rail), address_(address), control_(control) {}
+  CopiedMemory(Rail& rail, WindowMemory& memory, Rank target, ControlBlock& control) noexcept
+      : rail_(rail),
+        memory_(memory),
+        target_(target),
+        address_(memory.address_of(target)),
+        control_(control) {}
 
   [[nodiscard]] bool read(std::uint64_t start, std::span<std::byte> to);
   [[nodiscard]] bool write(std::uint64_t start, std::span<const std::byte> from);
@@ -59,6 +62,7 @@ class CopiedMemory {
   [[nodiscard]] bool write_or_restore(std::span<const Block> blocks,
                                       std::span<const std::byte> payload,
                                       std::span<const std::byte> old);
+  void set_places(std::span<const Block> blocks);
   template <class Take>
   [[nodiscard]] bool read_blocks(std::span<const Block> blocks, Take&& take);
   [[nodiscard]] bool write_blocks(std::span<const Block> blocks,
@@ -67,12 +71,15 @@ class CopiedMemory {
                                        std::span<const std::byte> payload);
 
   Rail& rail_;
+  WindowMemory& memory_;
+  Rank target_;
   std::uint64_t address_;
   ControlBlock& control_;
   bool has_written_ = false;  ///< a part of what is to be carried out
   bool scatters_ = true;      ///< the kernel has not refused to
   std::vector<std::byte> old_;
   std::vector<std::byte> piece_;
+  std::vector<node::Place> places_;
 };
 
 }  // namespace overlap::newrma

@@ -4,6 +4,7 @@
 
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "opal/mca/common/overlap/node/process_memory.hpp"
+#include "opal/mca/common/overlap/progress_lock.hpp"
 
 #include "osc_newrma_asked.hpp"
 #include "protocol/attached_ranges.hpp"
@@ -54,7 +56,7 @@ class AccumulateGuard {
     // A2, pairs with A1: what the last one has written.
     while (block_.accumulating.test_and_set(std::memory_order_acquire)) {
       while (++looks % looks_max != 0 && block_.accumulating.test(std::memory_order_relaxed))
-        __builtin_ia32_pause();
+        LinuxPlatform::pause();
       if (looks % looks_max == 0) sched_yield();
     }
   }
@@ -111,6 +113,12 @@ class WindowMemory {
   }
   /// @returns  nullptr: not mapped. Its own always is.
   [[nodiscard]] ControlBlock* control_of(Rank rank) const noexcept;
+  /// The kernel has refused to copy to or from a rank's memory: memory that may not be written, or
+  /// not now. It is not asked again.
+  void refuse_copies(Rank rank) { refused_.push_back(rank); }
+  [[nodiscard]] bool refuses_copies(Rank rank) const noexcept {
+    return std::ranges::find(refused_, rank) != refused_.end();
+  }
   /// Are there ranks on other nodes?
   [[nodiscard]] bool spans_nodes() const noexcept { return spans_nodes_; }
   /// Do others of the node reach this rank's control block, and not its data?
@@ -159,6 +167,7 @@ class WindowMemory {
   std::span<RankFacts> ranks_;          ///< in the segment
   std::vector<std::uint64_t> offsets_;  ///< of the data of each rank of the node in the segment
   std::vector<Rank> mapped_;
+  std::vector<Rank> refused_;        ///< refuse_copies(); mostly empty
   std::size_t mapped_controls_ = 0;  ///< ranks whose control blocks are mapped, its own included
   bool spans_nodes_ = false;
   void* segment_ = nullptr;

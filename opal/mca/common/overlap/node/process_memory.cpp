@@ -37,10 +37,10 @@ const ProcessFacts& own_process_facts() noexcept {
   return facts;
 }
 
-Scattered scatter(const ProcessFacts& to, std::span<const Place> places,
-                  const std::byte* from) noexcept {
-  if (!is_reached(to)) return Scattered::none;
-  bool has_written = false;
+std::optional<std::uint64_t> scatter(const ProcessFacts& to, std::span<const Place> places,
+                                     const std::byte* from) noexcept {
+  if (!is_reached(to)) return {};
+  std::uint64_t all_bytes = 0;
   while (!places.empty()) {
     std::array<iovec, IOV_MAX> there;
     const std::size_t count = std::min(places.size(), there.size());
@@ -51,13 +51,12 @@ Scattered scatter(const ProcessFacts& to, std::span<const Place> places,
     }
     const iovec here{const_cast<std::byte*>(from), bytes};
     const ssize_t written = process_vm_writev(to.pid, &here, 1, there.data(), count, 0);
-    if (written <= 0 && !has_written && bytes != 0) return Scattered::none;
-    if (written != static_cast<ssize_t>(bytes)) return Scattered::some;
-    has_written = has_written || bytes != 0;
+    if (written > 0) all_bytes += static_cast<std::uint64_t>(written);
+    if (written != static_cast<ssize_t>(bytes)) break;
     from += bytes;
     places = places.subspan(count);
   }
-  return Scattered::all;
+  return all_bytes;
 }
 
 }  // namespace overlap::node

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace overlap::node {
@@ -25,15 +26,13 @@ struct Place {
   std::uint64_t bytes = 0;
 };
 
-enum class Scattered : std::uint8_t {
-  all,
-  none,  ///< nothing has been written: the kernel does not let this process write there, it is
-         ///< another process, or the first place is no memory
-  some,  ///< a place is no memory, or may not be written
-};
 /// Write bytes, one piece after the other, to those places.
 /// @param from  as many bytes as all places have
-[[nodiscard]] Scattered scatter(const ProcessFacts& to, std::span<const Place> places,
-                                const std::byte* from) noexcept;
+/// @returns  how many have been written: fewer than all when a place is no memory, or may not be
+///           written. Nothing: the kernel does not let this process write there, or it is another
+///           process
+[[nodiscard]] std::optional<std::uint64_t> scatter(const ProcessFacts& to,
+                                                   std::span<const Place> places,
+                                                   const std::byte* from) noexcept;
 
 }  // namespace overlap::node
