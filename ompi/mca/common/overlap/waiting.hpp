@@ -4,6 +4,8 @@
 
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
+#include <chrono>
+
 #include "ompi/mca/common/overlap/completion_queue.hpp"
 #include "ompi/mca/common/overlap/entry.hpp"
 #include "ompi/mca/common/overlap/progress_driver.hpp"
@@ -14,7 +16,7 @@ namespace overlap {
 /// Naps of a thread in calls that wait. Both wrap.
 struct Naps {
   std::uint32_t count = 0;
-  std::uint64_t ns = 0;  ///< that they were to last
+  std::uint64_t ns = 0;  ///< that they have lasted: several times as long as asked for, if short
 };
 /// Of the calling thread. One for all components: each would have its own inline variable.
 [[nodiscard]] Naps& own_naps() noexcept;
@@ -47,11 +49,13 @@ class Waiting {
   }
   static void nap(std::uint32_t nap_ns) noexcept {
     if (nap_ns == 0) return;
-    Naps& naps = own_naps();
-    ++naps.count;
-    naps.ns += nap_ns;
+    const auto begin = std::chrono::steady_clock::now();
     const timespec nap{0, static_cast<long>(nap_ns)};
     nanosleep(&nap, nullptr);
+    Naps& naps = own_naps();
+    ++naps.count;
+    naps.ns += static_cast<std::uint64_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
   }
 
   ProgressDriver& driver_;

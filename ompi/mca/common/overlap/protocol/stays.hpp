@@ -91,8 +91,9 @@ class Stays {
   }
   /// @param turns  since the last word
   [[nodiscard]] bool has_computed(const Known& now, std::uint32_t turns) const noexcept {
-    if (now.usage.thread != known_.usage.thread || now.usage.sleeps != known_.usage.sleeps)
-      return true;
+    // A nap that ended before it slept makes the difference negative.
+    const auto sleeps = static_cast<std::int32_t>(now.usage.sleeps - known_.usage.sleeps);
+    if (now.usage.thread != known_.usage.thread || sleeps > 0) return true;
     const std::uint64_t before_ns = last_ns_ - known_.now_ns;  // inside
     return used_ns(known_, now) >= before_ns + calls_max_ns + turns * turn_max_ns;
   }

@@ -44,6 +44,8 @@ class Thread {
     usage_.napped_ns += ns;
     return say(ns + 20 * us, 20 * us, 16);
   }
+  /// The same, that the system has not counted.
+  void nap_without_sleep() { --usage_.sleeps; }
   void become_another() { usage_ = {.thread = this + 1, .processor_ns = 7, .sleeps = 7}; }
   /// Calls and turns with data, and not so many in a row that it says so.
   void move_data(std::uint64_t ns) {
@@ -171,6 +173,13 @@ TEST_CASE("a call that naps while it waits is inside, on a processor that nobody
   for (int i = 0; i < 1000; ++i) by_ns = thread.nap(100 * us);
   CHECK(by_ns == InterruptLoop::nap_max_ns);
   CHECK(thread.crowd_ns() == 0);
+}
+
+TEST_CASE("a nap that ended before it slept is no computation", "[interrupt][P4.5]") {
+  Thread thread;
+  thread.stay(30 * ms);
+  thread.nap_without_sleep();
+  CHECK(thread.stay(300 * us) == InterruptLoop::nap_max_ns);
 }
 
 TEST_CASE("a lost time slice now and then is no crowd", "[interrupt][P4.5]") {
