@@ -150,7 +150,9 @@ class Interruption {
       const bool is_rung = host_.sleep(sleep);
       nap_due_ns_.store(0, std::memory_order_relaxed);
       if (is_rung) take_ring();
-      note_put_off(put_off_by_ns_.exchange(0, std::memory_order_relaxed));
+      // What has arrived comes whether or not somebody stays: who does, reads it.
+      if (is_rung || sleep.until == Sleep::Until::time)
+        note_put_off(put_off_by_ns_.exchange(0, std::memory_order_relaxed));
       host_.doze().store(Doze::awake, std::memory_order_relaxed);
     }
   }

@@ -25,6 +25,8 @@ struct Period {
   /// Of each millisecond, others have its processor.
   std::uint64_t lost_ns = 0;
   bool wakes_by_arrivals = false;  ///< nothing more is there when it looks: the thread arms itself
+  bool takes_over = false;         ///< neighbours ring: who stays inside says that they need not
+  bool reads_first = false;        ///< before the thread has the lock, which it finds free
 };
 
 class Program {
@@ -41,6 +43,7 @@ class Program {
     return 100.0 * static_cast<double>(served_) / periods;
   }
   unsigned wakes = 0;
+  unsigned taken_turns = 0;
 
   // The host.
   [[nodiscard]] bool stopping() const { return now_ns_ >= begin + periods * length(); }
@@ -60,11 +63,13 @@ class Program {
     }
     return false;
   }
-  [[nodiscard]] bool try_lock() const { return !is_inside(); }
+  [[nodiscard]] bool try_lock() const { return period_.reads_first || !is_inside(); }
   static void unlock() {}
   [[nodiscard]] std::uint32_t turns() const { return turns_; }
   static bool wanted() { return true; }
   Interruption::Turn turn() {
+    ++taken_turns;
+    if (period_.reads_first) return {};
     if (period() != last_served_) ++served_;
     last_served_ = period();
     advance(50 * us);
@@ -97,6 +102,10 @@ class Program {
     turns_ += 16;
     const std::uint32_t by_ns = stays_.note(
         now_ns_, turns_, [this] { return Stays::Usage{.thread = this, .processor_ns = used_ns_}; });
+    if (period_.takes_over && interruption_.take_over(now_ns_, by_ns)) {
+      ring_due_ns_ = now_ns_ + by_ns;
+      return;
+    }
     const auto [ring, nap] = interruption_.put_off(now_ns_, by_ns);
     if (ring) ring_due_ns_ = now_ns_ + by_ns;
     if (nap) nap_due_ns_ = now_ns_ + by_ns;
@@ -125,15 +134,26 @@ TEST_CASE("computations between stays inside MPI are served, whatever their leng
       for (const std::uint64_t lost_ns : {0 * us, 500 * us}) {
         // One of 2 ms of processor time cannot be told from calls that move much data.
         if (computes_ns * (ms - lost_ns) / ms <= 2 * ms) continue;
-        for (const bool by_arrivals : {false, true}) {
-          Program program({inside_ns, computes_ns, lost_ns, by_arrivals});
+        for (const auto [by_arrivals, takes_over] :
+             {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
+          Program program({inside_ns, computes_ns, lost_ns, by_arrivals, takes_over});
           INFO("computes " << computes_ns << " ns, inside " << inside_ns << " ns, lost " << lost_ns
-                           << ", arrivals " << by_arrivals);
+                           << ", arrivals " << by_arrivals << ", takes over " << takes_over);
           CHECK(program.run_served_pct() >= 90);
         }
       }
     }
   }
+}
+
+TEST_CASE("who stays inside MPI has no rival for what arrives", "[interrupt][P4.5]") {
+  Program program({.inside_ns = 10 * ms,
+                   .computes_ns = 0,
+                   .wakes_by_arrivals = true,
+                   .takes_over = true,
+                   .reads_first = true});
+  static_cast<void>(program.run_served_pct());
+  CHECK(program.taken_turns <= 2);
 }
 
 TEST_CASE("who stays inside MPI is not disturbed", "[interrupt][P4.5]") {
