@@ -177,8 +177,11 @@ std::uint32_t InterruptThread::must_ring_slow() noexcept {
   // A copy, or an adapter's transfer, takes no longer than the delay for what takes a socket
   // milliseconds. Less than 10 us would fire before the call has returned.
   constexpr std::uint32_t fast_hurry = 3;
-  const std::uint32_t delay_ns = std::max(
-      interruption_.ring_delay_ns() / (polls() ? fast_hurry : 1), stays_.crowd_ns(now) / 2);
+  const std::uint32_t learnt_ns = interruption_.ring_delay_ns();
+  // Others that use the processor delay only rings that come in vain.
+  const std::uint32_t crowd_ns =
+      learnt_ns > InterruptLoop::nap_min_ns ? stays_.crowd_ns(now) / 2 : 0;
+  const std::uint32_t delay_ns = std::max(learnt_ns / (polls() ? fast_hurry : 1), crowd_ns);
   interruption_.note_ring(delay_ns);
   return delay_ns;
 }
