@@ -61,6 +61,9 @@ struct ReceiveRequest;
 /// May MPI_Send wait for its receiver's copy where that is faster than to send eagerly? Not where
 /// processes share cores: there a wait costs a change of them.
 [[nodiscard]] bool takes_turns(Endpoint& endpoint) noexcept;
+/// MPI_Send of a message that could go eagerly: does it wait for its receiver to read it instead?
+[[nodiscard]] bool is_better_read(Endpoint& endpoint, std::uint64_t bytes,
+                                  bool contiguous) noexcept;
 /// MPI_Recv from a process has ended, which Turns may want to know.
 void note_received(Endpoint& endpoint) noexcept;
 /// Print which path messages to this process take (pml_speculative_explain).

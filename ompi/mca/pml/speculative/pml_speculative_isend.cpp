@@ -333,17 +333,6 @@ int start_rendezvous(const SendCall& call, Peer& peer, Endpoint& endpoint, SendR
   return OMPI_SUCCESS;
 }
 
-/// Is it faster to let the receiver read a message that could go eagerly?
-[[gnu::noinline]] bool is_better_read(const SendCall& call, Endpoint& endpoint) noexcept {
-  if (!takes_turns(endpoint) || !pml->turns.answers(&endpoint) ||
-      !is_contiguous(*call.type, call.count))
-    return false;
-  if (tunables.blocking_copy == blocking_copy_choice::read) return true;
-  const CopyWay way = pml->turns.choose(call.bytes());
-  if (pml->turns.is_timed()) pml->turns.started(steady_now_ns());
-  return way == CopyWay::read;
-}
-
 /// A message that needs a request: large, persistent or synchronous, or better read.
 /// @param eager  it goes eagerly
 [[gnu::noinline]] int start_with_request(const SendCall& call, Peer& peer, Endpoint& endpoint,
@@ -375,7 +364,8 @@ int start_rendezvous(const SendCall& call, Peer& peer, Endpoint& endpoint, SendR
   if (!eager || request != nullptr || call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS) [[unlikely]] {
     rc = start_with_request(call, peer, *endpoint, eager, request);
   } else if (call.waits && call.bytes() >= Turns::message_min_bytes &&
-             is_better_read(call, *endpoint)) [[unlikely]] {
+             is_better_read(*endpoint, call.bytes(), is_contiguous(*call.type, call.count)))
+      [[unlikely]] {
     rc = start_with_request(call, peer, *endpoint, false, request);
   } else {
     start_eager(call, peer, *endpoint, request);

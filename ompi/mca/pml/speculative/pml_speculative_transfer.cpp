@@ -3,8 +3,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pml_speculative_request.hpp"
 
-#include "ompi/mca/common/overlap/kernel_copy.hpp"
-
 namespace overlap::speculative {
 namespace {
 
@@ -64,25 +62,6 @@ BlockingCopies blocking_copies() noexcept {
   }
   // Where processes share cores, time says nothing, and each fragment would cost a change of them.
   return opal_progress_yield_when_idle ? BlockingCopies::read : BlockingCopies::measured;
-}
-
-bool takes_turns(Endpoint& endpoint) noexcept {
-  return tunables.blocking_copy != blocking_copy_choice::fragments && !opal_using_threads() &&
-         tunables.hazard_control == hazard_control_choice::envelope_sequence &&
-         !opal_progress_yield_when_idle && kernel_copies(endpoint) && !may_speculate(endpoint);
-}
-
-void note_received(Endpoint& endpoint) noexcept {
-  if (!takes_turns(endpoint)) return;
-  pml->turns.received(&endpoint, pml->turns.is_timed() ? steady_now_ns() : 0);
-}
-
-bool Delivery::copy(Peer& from, const RemoteMemory& memory, std::span<std::byte> into) {
-  Endpoint* const endpoint = known_endpoint(from);
-  if (endpoint == nullptr || !memory.accessible || !kernel_copies(*endpoint)) return false;
-  Rail& rail = *transfer_rail(*endpoint);
-  return !rail.get_failed && copies_at_once(rail, memory.address) &&
-         copy_at_once(rail, rail.btl().btl_get, memory.address, into);
 }
 
 void SendTransfer::start_write() {
