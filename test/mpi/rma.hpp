@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <initializer_list>
 
 namespace overlap::test {
 
@@ -193,5 +194,22 @@ inline std::vector<std::size_t> window_sizes() {
   return {0, 1, 8, 4096, 65535, (std::size_t{1} << 20) + 3};
 }
 constexpr std::size_t largest_transfer = (std::size_t{1} << 20) + 3;
+
+/// What a call has returned is of one of these classes.
+inline void expect(int code, std::initializer_list<int> classes) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  const int found = error_class(code);
+  MPI_Error_string(code, text, &length);
+  INFO("returned: " << text);
+  const bool named = std::find(classes.begin(), classes.end(), found) != classes.end();
+  CHECK(named);
+}
+inline void expect(const std::vector<int>& codes, std::initializer_list<int> classes) {
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    INFO("call " << i);
+    expect(codes[i], classes);
+  }
+}
 
 }  // namespace overlap::test

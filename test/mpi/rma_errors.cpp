@@ -66,22 +66,6 @@ class Faulty : public Array<Word> {
   Word out_ = 99, in_ = -1;
 };
 
-void expect(int code, std::initializer_list<int> classes) {
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int length = 0;
-  const int found = error_class(code);
-  MPI_Error_string(code, text, &length);
-  INFO("returned: " << text);
-  const bool named = std::find(classes.begin(), classes.end(), found) != classes.end();
-  CHECK(named);
-}
-void expect(const std::vector<int>& codes, std::initializer_list<int> classes) {
-  for (std::size_t i = 0; i < codes.size(); ++i) {
-    INFO("call " << i);
-    expect(codes[i], classes);
-  }
-}
-
 // No epoch, or another one, is open.
 constexpr auto sync_error = {MPI_ERR_RMA_SYNC};
 // Two synchronizations that exclude each other: MPI names both classes.

@@ -238,4 +238,51 @@ inline bool two_ranks() { return size() == 2; }
     return;                                                                 \
   }
 
+/// Look at memory until `reached` answers true, without any call of MPI.
+/// @returns  false when that did not happen within 30 seconds
+template <class Condition>
+bool watch_until(Condition&& reached) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!reached()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(microseconds(200));
+  }
+  return true;
+}
+
+/// Both ranks are outside MPI from here to the end of the scope.
+class OutsideMpi {
+ public:
+  OutsideMpi(Steps& steps, int& step) : steps_(steps), step_(step) { meet(); }
+  ~OutsideMpi() { meet(); }
+  OutsideMpi(const OutsideMpi&) = delete;
+  OutsideMpi& operator=(const OutsideMpi&) = delete;
+
+ private:
+  /// Rank 0 comes, then rank 1, then both go on.
+  void meet() {
+    if (rank() == 0) {
+      steps_.reach(step_ + 1);
+      steps_.wait_for(step_ + 2);
+    } else {
+      steps_.wait_for(step_ + 1);
+      steps_.reach(step_ + 2);
+    }
+    step_ += 2;
+  }
+  Steps& steps_;
+  int& step_;
+};
+
+/// Computes for so much time of this thread's processor.
+inline void compute_busily(std::chrono::nanoseconds time) {
+  const auto used = [] {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+  };
+  const auto end = used() + time;
+  while (used() < end) {}
+}
+
 }  // namespace overlap::test
