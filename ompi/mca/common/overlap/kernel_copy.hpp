@@ -23,9 +23,9 @@ namespace overlap {
 /// Does the kernel copy between these two processes of a node, without a key? Adapters that connect
 /// processes of a node do not.
 [[nodiscard]] bool kernel_copies(Endpoint& endpoint) noexcept;
-/// Do puts and gets of any bytes over a rail of shared memory end inside the call? A BTL that emulates them with
-/// messages needs the target's progress. Asked once, by a get of one byte, because BTLs do not say
-/// so. @param address  of some memory of the other process that may be read
+/// Do puts and gets of any bytes over a rail of shared memory end inside the call? A BTL that
+/// emulates them with messages needs the target's progress. Asked once, by a get of one byte,
+/// because BTLs do not say so. @param address  of some memory of the other process that may be read
 [[nodiscard]] bool copies_at_once(Rail& rail, std::uint64_t address);
 
 /// A BTL's put or get.
