@@ -100,6 +100,27 @@ TEST_CASE("Two processes that both send first, behind many rounds, are not held 
   if (are_read()) CHECK(count["rts_eager_sized"] > 0);
 }
 
+TEST_CASE("An answer on a communicator that its receiver has not used is not held up") {
+  TWO_RANKS_WITH_COUNTERS();
+  constexpr int n = 16384;
+  Scene scene;
+  for (int i = 0; i < 20; ++i) {
+    CHECK(alternate(scene.comm, n, 5));
+    MPI_Comm fresh = MPI_COMM_NULL;
+    MPI_Comm_dup(scene.comm, &fresh);
+    const Bytes data = pattern(n, i);
+    Bytes in = empty(n);
+    // Its last call with data was MPI_Recv.
+    if (sender()) MPI_Send(data.data(), n, MPI_BYTE, 1, 4, fresh);
+    MPI_Barrier(scene.comm);
+    if (receiver()) {
+      MPI_Recv(in.data(), n, MPI_BYTE, 0, 4, fresh, MPI_STATUS_IGNORE);
+      CHECK(holds(in, n, i));
+    }
+    MPI_Comm_free(&fresh);
+  }
+}
+
 TEST_CASE("An answer that is probed for has been copied, and keeps its place") {
   TWO_RANKS_WITH_COUNTERS();
   constexpr int n = 16384;

@@ -58,3 +58,33 @@ TEST_CASE("Field: threads with their own tags") {
   for (std::thread& thread : all) thread.join();
   CHECK(wrong == 0);
 }
+
+TEST_CASE("A communicator is freed while another thread receives on it") {
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&provided);
+  if (provided < MPI_THREAD_MULTIPLE || size() < 2) return;
+  constexpr int n = 8000;
+  for (int turn = 0; turn < 20; ++turn) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    const MPI_Comm copy = comm;
+    if (receiver()) {
+      Bytes in = empty(n);
+      std::thread other([&in, copy, source = partner()] {
+        MPI_Recv(in.data(), n, MPI_BYTE, source, 9, copy, MPI_STATUS_IGNORE);
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));  // it is in MPI_Recv by then
+      MPI_Comm_free(&comm);
+      MPI_Send(nullptr, 0, MPI_BYTE, partner(), 1, MPI_COMM_WORLD);
+      other.join();
+      CHECK(holds(in, n, turn));
+    } else {
+      if (sender()) {
+        MPI_Recv(nullptr, 0, MPI_BYTE, partner(), 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        const Bytes data = pattern(n, turn);
+        MPI_Send(data.data(), n, MPI_BYTE, partner(), 9, comm);
+      }
+      MPI_Comm_free(&comm);
+    }
+  }
+}

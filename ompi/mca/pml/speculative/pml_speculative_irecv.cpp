@@ -138,8 +138,9 @@ int recv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int
       const Entry entry;
       made = &start_new(buffer, count, type, source, tag, comm, true);
     }
-    const bool may_be_answer =
-        made->op.capacity_bytes >= Turns::message_min_bytes && source != any_source;
+    // With more threads the communicator may be gone when the receive has ended.
+    const bool may_be_answer = made->op.capacity_bytes >= Turns::message_min_bytes &&
+                               source != any_source && !opal_using_threads();
     const int rc = finish_blocking(*made, status);
     if (may_be_answer) [[unlikely]] {
       Endpoint* const endpoint = known_endpoint(protocol_of(comm).peer(source));

@@ -3,13 +3,15 @@
 #include "pml_speculative.hpp"
 
 #include "ompi/mca/common/overlap/kernel_copy.hpp"
+#include "opal/mca/common/overlap/node/process_memory.hpp"
 
 namespace overlap::speculative {
 
 bool takes_turns(Endpoint& endpoint) noexcept {
   return tunables.blocking_copy != blocking_copy_choice::fragments && !opal_using_threads() &&
          tunables.hazard_control == hazard_control_choice::envelope_sequence &&
-         !opal_progress_yield_when_idle && kernel_copies(endpoint) && !may_speculate(endpoint);
+         !opal_progress_yield_when_idle && kernel_copies(endpoint) && !may_speculate(endpoint) &&
+         node::may_copy();  // the partner, of the same job, mostly may as well
 }
 
 bool is_better_read(Endpoint& endpoint, std::uint64_t bytes, bool contiguous) noexcept {
@@ -26,7 +28,9 @@ void note_received(Endpoint& endpoint) noexcept {
 }
 
 bool Delivery::copy(Peer& from, const RemoteMemory& memory, std::span<std::byte> into) {
-  Endpoint* const endpoint = known_endpoint(from);
+  // A communicator that this process has not used yet knows no endpoint, and the interrupt thread
+  // makes none.
+  Endpoint* const endpoint = pml->interrupts.inside() ? known_endpoint(from) : endpoint_of(from);
   if (endpoint == nullptr || !memory.accessible || !kernel_copies(*endpoint)) return false;
   Rail& rail = *transfer_rail(*endpoint);
   return !rail.get_failed && copies_at_once(rail, memory.address) &&
