@@ -33,17 +33,15 @@ void on_probed(mca_btl_base_module_t*, mca_btl_base_endpoint_t*, void*,
   if (probe->is_left) delete probe;
 }
 
-/// @returns  Copies::unknown: there was no room to ask
+/// @returns  Copies::unknown: there was no room to ask, or the kernel refuses this very memory,
+///           which says nothing of other memory
 Rail::Copies probe(Rail& rail, std::uint64_t address) {
   auto owner = std::make_unique<Probe>();
   mca_btl_base_module_t& btl = rail.btl();
   const int rc = btl.btl_get(&btl, rail.bml_btl->btl_endpoint, &owner->byte, address, nullptr,
                              nullptr, 1, 0, MCA_BTL_NO_ORDER, on_probed, owner.get(), nullptr);
-  if (rc < 0) {
-    const bool no_room = rc == OMPI_ERR_OUT_OF_RESOURCE || rc == OMPI_ERR_TEMP_OUT_OF_RESOURCE;
-    return no_room ? Rail::Copies::unknown : Rail::Copies::later;
-  }
-  if (owner->end.has_ended) return owner->end.ok ? Rail::Copies::at_once : Rail::Copies::later;
+  if (rc < 0) return Rail::Copies::unknown;
+  if (owner->end.has_ended) return owner->end.ok ? Rail::Copies::at_once : Rail::Copies::unknown;
   owner.release()->is_left = true;
   return Rail::Copies::later;
 }

@@ -24,8 +24,9 @@ namespace overlap {
 /// processes of a node do not.
 [[nodiscard]] bool kernel_copies(Endpoint& endpoint) noexcept;
 /// Do puts and gets of any bytes over a rail of shared memory end inside the call? A BTL that
-/// emulates them with messages needs the target's progress. Asked once, by a get of one byte,
-/// because BTLs do not say so. @param address  of some memory of the other process that may be read
+/// emulates them with messages needs the target's progress. Asked by a get of one byte, because
+/// BTLs do not say so, until one has ended or is under way.
+/// @param address  of some memory of the other process
 [[nodiscard]] bool copies_at_once(Rail& rail, std::uint64_t address);
 
 /// A BTL's put or get.

@@ -57,9 +57,11 @@ std::optional<CopiedMemory> CopiedMemory::of(Endpoint& endpoint, WindowMemory& m
   ControlBlock* const control = memory.control_of(call.target);
   if (control == nullptr || !kernel_copies(endpoint)) return {};
   Rail& rail = *transfer_rail(endpoint);
-  if (rail.put_failed || rail.get_failed || memory.refuses_copies(call.target) ||
-      !copies_at_once(rail, target_address(memory, call)))
+  if (memory.refuses_copies(call.target)) return {};
+  if (!copies_at_once(rail, target_address(memory, call))) {
+    if (rail.copies == Rail::Copies::unknown) memory.refuse_copies(call.target);
     return {};
+  }
   return CopiedMemory(rail, memory, call.target, *control);
 }
 
