@@ -64,8 +64,6 @@ struct ReceiveRequest;
 /// MPI_Send of a message that could go eagerly: does it wait for its receiver to read it instead?
 [[nodiscard]] bool is_better_read(Endpoint& endpoint, std::uint64_t bytes,
                                   bool contiguous) noexcept;
-/// MPI_Recv from a process has ended, which Turns may want to know.
-void note_received(Endpoint& endpoint) noexcept;
 /// Print which path messages to this process take (pml_speculative_explain).
 void explain_paths(Endpoint& endpoint);
 /// Processes of other jobs (spawned, connected) may end before this one does.

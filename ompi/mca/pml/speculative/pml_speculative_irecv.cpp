@@ -101,8 +101,7 @@ void finish_arrived(ReceiveRequest& request, Arrived& message) {
   end_eager(request);
 }
 
-int finish_blocking(ReceiveRequest& request, ompi_status_public_t* status) {
-  wait_complete(request.ompi());
+int take_result(ReceiveRequest& request, ompi_status_public_t* status) {
   const ompi_status_public_t& result = request.ompi().req_status;
   if (status != MPI_STATUS_IGNORE) OMPI_COPY_STATUS(status, result, false);
   const int rc = result.MPI_ERROR;
@@ -138,15 +137,10 @@ int recv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int
       const Entry entry;
       made = &start_new(buffer, count, type, source, tag, comm, true);
     }
-    // With more threads the communicator may be gone when the receive has ended.
-    const bool may_be_answer = made->op.capacity_bytes >= Turns::message_min_bytes &&
-                               source != any_source && !opal_using_threads();
-    const int rc = finish_blocking(*made, status);
-    if (may_be_answer) [[unlikely]] {
-      Endpoint* const endpoint = known_endpoint(protocol_of(comm).peer(source));
-      if (endpoint != nullptr) note_received(*endpoint);
-    }
-    return rc;
+    wait_complete(made->ompi());
+    if (made->ompi().req_status._ucount >= Turns::message_min_bytes) [[unlikely]]
+      note_answer(*made);
+    return take_result(*made, status);
   });
 }
 

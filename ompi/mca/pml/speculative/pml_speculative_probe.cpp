@@ -122,7 +122,8 @@ int mrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t
       const Entry entry;
       made = receive_message(buffer, count, type, message, true);
     }
-    return finish_blocking(*made, status);
+    wait_complete(made->ompi());
+    return take_result(*made, status);
   });
 }
 

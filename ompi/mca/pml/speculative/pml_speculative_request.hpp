@@ -233,8 +233,11 @@ void activate(ReceiveRequest& request) noexcept;
 void start_receive(ReceiveRequest& request);
 /// Hand an eager message that had arrived before to the receive that matches it.
 void finish_arrived(ReceiveRequest& request, Arrived& message);
-/// Wait, report, give the request back. @thread  progress lock NOT held
-[[nodiscard]] int finish_blocking(ReceiveRequest& request, ompi_status_public_t* status);
+/// Report what has come of a complete one, and give the request back.
+/// @thread  progress lock NOT held
+[[nodiscard]] int take_result(ReceiveRequest& request, ompi_status_public_t* status);
+/// A large MPI_Recv has ended, which Turns may want to know. @thread  progress lock NOT held
+void note_answer(const ReceiveRequest& request) noexcept;
 /// @param message  set by a buffered send: each start is a message of its own, because the last one
 ///                 may still be in flight when the request is started again. For give_up().
 [[nodiscard]] int start_send(SendRequest& request, SendRequest*& message);

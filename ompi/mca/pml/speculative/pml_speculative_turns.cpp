@@ -1,17 +1,15 @@
 // Messages that could go eagerly through shared memory, and are read by their receiver.
 // SPDX-License-Identifier: BSD-3-Clause
-#include "pml_speculative.hpp"
+#include "pml_speculative_request.hpp"
 
 #include "ompi/mca/common/overlap/kernel_copy.hpp"
-#include "opal/mca/common/overlap/node/process_memory.hpp"
 
 namespace overlap::speculative {
 
 bool takes_turns(Endpoint& endpoint) noexcept {
   return tunables.blocking_copy != blocking_copy_choice::fragments && !opal_using_threads() &&
          tunables.hazard_control == hazard_control_choice::envelope_sequence &&
-         !opal_progress_yield_when_idle && kernel_copies(endpoint) && !may_speculate(endpoint) &&
-         node::may_copy();  // the partner, of the same job, mostly may as well
+         !opal_progress_yield_when_idle && kernel_copies(endpoint) && !may_speculate(endpoint);
 }
 
 bool is_better_read(Endpoint& endpoint, std::uint64_t bytes, bool contiguous) noexcept {
@@ -22,9 +20,14 @@ bool is_better_read(Endpoint& endpoint, std::uint64_t bytes, bool contiguous) no
   return way == CopyWay::read;
 }
 
-void note_received(Endpoint& endpoint) noexcept {
-  if (!takes_turns(endpoint)) return;
-  pml->turns.received(&endpoint, pml->turns.is_timed() ? steady_now_ns() : 0);
+void note_answer(const ReceiveRequest& request) noexcept {
+  // With more threads the communicator may be gone when the receive has ended.
+  if (opal_using_threads()) return;
+  const mca_pml_base_request_t& base = request.base.req_base;
+  Endpoint* const endpoint =
+      known_endpoint(protocol_of(base.req_comm).peer(base.req_ompi.req_status.MPI_SOURCE));
+  if (endpoint == nullptr || !takes_turns(*endpoint)) return;
+  pml->turns.received(endpoint, pml->turns.is_timed() ? steady_now_ns() : 0);
 }
 
 bool Delivery::copy(Peer& from, const RemoteMemory& memory, std::span<std::byte> into) {

@@ -37,11 +37,6 @@ const ProcessFacts& own_process_facts() noexcept {
   return facts;
 }
 
-bool may_copy() noexcept {
-  static const bool may = is_reached(own_process_facts());
-  return may;
-}
-
 std::optional<std::uint64_t> scatter(const ProcessFacts& to, std::span<const Place> places,
                                      const std::byte* from) noexcept {
   if (!is_reached(to)) return {};

@@ -21,10 +21,6 @@ struct ProcessFacts {
 /// Those of this process. @returns  zeros: the kernel gives no random number
 [[nodiscard]] const ProcessFacts& own_process_facts() noexcept;
 
-/// Does the kernel let this process read memory by a process's number? Its own is asked for, once:
-/// sandboxes forbid the call itself.
-[[nodiscard]] bool may_copy() noexcept;
-
 struct Place {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
