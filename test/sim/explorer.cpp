@@ -153,7 +153,7 @@ std::string describe(const Case& test) {
   static const char* const orders[] = {"kept", "per stream", "none"};
   std::string text = test.policy == HazardPolicy::eager_flag ? "eager_flag" : "envelope_sequence";
   text += std::string(test.transport.reads ? ", reads" : ", no reads") +
-          (test.transport.copies ? ", copies" : "") + ", writes " +
+          (test.transport.copies_every != 0 ? ", copies" : "") + ", writes " +
           writes[static_cast<std::size_t>(test.transport.write)] + ", DONE " +
           chains[static_cast<std::size_t>(test.transport.chain)] + ", order " +
           orders[static_cast<std::size_t>(test.order)];

@@ -12,15 +12,15 @@ TEST_CASE("Explorer: eager-sized messages among others, every transport and orde
       {rendezvous(), eager_sized()},           {eager_sized(), rendezvous()},
       {synchronous(), eager_sized(), eager()},
   };
-  Sample sample(11);
+  Sample sample(41);
   for (const HazardPolicy policy : both_policies) {
     for (const Program& sent : sends) {
       for_each_program(kinds_of_receive(), 2, [&](const Program& receives) {
         Case test = make_case(policy, sent, receives);
-        for (const bool copies : {true, false}) {
+        for (const unsigned copies_every : {0U, 1U, 2U}) {
           for (const Transport::Write write : all_writes) {
-            test.transport = {true, write, 4};
-            test.transport.copies = copies;
+            test.transport = {copies_every != 0, write, 4};
+            test.transport.copies_every = copies_every;
             for (const Order order : all_orders) {
               test.order = order;
               if (!sample.takes()) continue;

@@ -51,7 +51,8 @@ struct Transport {
   Chain chain = Chain::none;
   unsigned registers_every = 0;  ///< n: only every n-th registration of a receive's buffer
                                  ///< succeeds; 0: all do
-  bool copies = false;           ///< a read may end inside the call, as in shared memory
+  unsigned copies_every = 0;     ///< n: every n-th read that must end inside the call does, as in
+                                 ///< shared memory; 0: none
 };
 
 enum class SendMode : std::uint8_t {
@@ -275,6 +276,7 @@ class Process final : public Host {
   bool performing_ = false;
   std::uint32_t made_ = 0;  ///< communicators
   unsigned registrations_ = 0;
+  unsigned copies_ = 0;
   struct Ghost {
     Handle handle;
     Receive* receive;

@@ -61,7 +61,7 @@ void Process::write_at(const RemoteMemory& target, std::span<const std::byte> pa
 }
 
 bool Process::copy(Peer& peer, const RemoteMemory& memory, std::span<std::byte> into) {
-  if (!transport_.copies) return false;
+  if (transport_.copies_every == 0 || ++copies_ % transport_.copies_every != 0) return false;
   const Key key = key_of(memory);
   if (key.rank != peer.rank) throw Violation("a copy of another process's memory");
   const Send& from = network_.process(key.rank).sends()[static_cast<std::size_t>(key.index)];
@@ -214,6 +214,8 @@ void Process::control(const Action& action) {
     message.bytes =
         with_memory(action.message, send.data.data(), {rank_, send.index}, transport_.reads);
     message.send_id = send.id;
+  } else if (kind == Kind::grant && action.receive == nullptr) {
+    message.bytes = encoded(action.message);  // no request's
   } else if (kind == Kind::rtr || kind == Kind::grant) {
     Receive& receive = receive_of(*action.receive);
     message.bytes = with_memory(action.message, receive.buffer.data(), {rank_, receive.index},

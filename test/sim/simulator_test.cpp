@@ -145,7 +145,7 @@ void simulate(std::uint64_t seed, HazardPolicy policy, Sums& sums) {
   transport.reads = random() % 3 != 0;
   transport.write = static_cast<Transport::Write>(random() % 6);
   transport.fragment_bytes = 256;
-  transport.copies = transport.reads && seed % 2 == 0;
+  transport.copies_every = transport.reads ? seed % 3 : 0;
   transport.chain = static_cast<Transport::Chain>(random() % 3);
   // Such a failure would end the job.
   const bool fails = transport.write == Transport::Write::fails_later ||

@@ -11,7 +11,7 @@ namespace {
 
 Transport copying() {
   Transport transport;
-  transport.copies = true;
+  transport.copies_every = 1;
   return transport;
 }
 
@@ -55,14 +55,45 @@ TEST_CASE("Eager-sized: copied messages keep their place among the others") {
   }
 }
 
-TEST_CASE("Eager-sized: where nothing copies at once it waits for its receive") {
+TEST_CASE("Eager-sized: where nothing copies at once it is pushed, and waits for no receive") {
+  for (const bool reads : {true, false}) {
+    Transport transport;
+    transport.reads = reads;
+    Pair pair(HazardPolicy::envelope_sequence, {}, transport);
+    Send& there = pair.send(SendMode::eager_sized, 6);
+    Send& back = pair.receiver().isend(0, 5, 2, SendMode::eager_sized, 77);
+    pair.settle();
+    CHECK(there.complete);
+    CHECK(back.complete);
+    CHECK(pair.receiver().counters().unexpected_copied == 0);
+    Receive& receive = pair.receive_large();
+    Receive& answer = pair.sender().irecv(1, 5, 2, false);
+    pair.settle();
+    CHECK(got(receive, there));
+    CHECK(got(answer, back));
+    CHECK(pair.receiver().protocol().open_handles() == 0);
+  }
+}
+
+TEST_CASE("Eager-sized: a receive that comes while it is pushed gets it") {
   Pair pair(HazardPolicy::envelope_sequence);
-  Send& send = pair.send(SendMode::eager_sized, 2);
+  Send& send = pair.send(SendMode::eager_sized, 6);
+  REQUIRE(pair.deliver(Kind::rts));
+  REQUIRE(pair.deliver(Kind::grant));
+  Receive& receive = pair.receive_large();
+  CHECK_FALSE(receive.complete);
   pair.settle();
-  CHECK_FALSE(send.complete);
-  Receive& receive = pair.receive_small();
-  pair.settle();
+  CHECK(send.complete);
   CHECK(got(receive, send));
+}
+
+TEST_CASE("Eager-sized: its communicator is freed while it is pushed") {
+  Pair pair(HazardPolicy::envelope_sequence);
+  Send& send = pair.send(SendMode::eager_sized, 6);
+  REQUIRE(pair.deliver(Kind::rts));
+  pair.receiver().free_communicator();
+  pair.settle();
+  CHECK(send.complete);
 }
 
 TEST_CASE("Eager-sized: what the hazard control must answer is not taken out of its hands") {

@@ -140,7 +140,7 @@ void Actions::send_control(const Action& action) {
   Outgoing out;
   if (kind == Kind::rts) {
     describe_source(out, request_of(*action.send), *endpoint);
-  } else if (kind == Kind::grant) {
+  } else if (kind == Kind::grant && action.receive != nullptr) {
     ReceiveRequest& request = request_of(*action.receive);
     if (request.copy.way == CopyWay::read) describe_target(out, request, *endpoint);
   } else if (kind == Kind::rtr) {

@@ -130,6 +130,18 @@ const char* Cancellation::collect(Ghost& ghost, Peer& peer, const RtrAckHeader& 
   return take_early_fragments(ghost.handle);
 }
 
+void Cancellation::gather(Arrived& rts) {
+  Ghost& ghost = ghosts_.add(*rts.peer, rts.tag);
+  ghost.send = rts.send;
+  ghost.length_bytes = ghost.capacity_bytes = ghost.coming_bytes = rts.length_bytes;
+  ghost.message = &rts;
+  machine_.open(ghost);
+  rts.kind = Kind::rtr_ack;
+  rts.ghost = ghost.handle;
+  rts.payload_bytes = rts.length_bytes;
+  machine_.advance(ghost, ReceiveEvent::gather);
+}
+
 void Cancellation::receive_collected(Arrived& message, ReceiveOp& op) {
   auto& ghost = static_cast<Ghost&>(*machine_.find(message.ghost));
   ReceiveMachine::set_matched(op, *message.peer, message.tag, message.length_bytes);

@@ -1,4 +1,5 @@
-// Cancelled receives, the RTRs that they leave behind, and the messages that use those.
+// Cancelled receives, the RTRs that they leave behind, and messages whose payload comes before a
+// receive does.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -42,6 +43,8 @@ class Cancellation {
   /// A message uses the RTR of a cancelled receive. MPI gives it to the first receive that matches
   /// now; without one it is an unexpected message, and its payload is collected.
   [[nodiscard]] const char* use_ghost(Ghost& ghost, Peer& peer, const RtrAckHeader& ack);
+  /// An unexpected RTS becomes a message that is pushed and collected.
+  void gather(Arrived& rts);
   /// A receive gets a message of which fragments may still come.
   void receive_collected(Arrived& message, ReceiveOp& op);
 

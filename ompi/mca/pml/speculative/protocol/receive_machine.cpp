@@ -67,7 +67,9 @@ void ReceiveMachine::send_grant(ReceiveOp& op) {
                 0, 0, op.send};
   grant.receive = op.handle;
   grant.length_bytes = op.take_bytes();
-  outbox_.emit_control(*op.peer, grant).receive = &op;
+  // A ghost has no request, and no memory to name.
+  outbox_.emit_control(*op.peer, grant).receive =
+      op.state == ReceiveState::collecting ? nullptr : &op;
 }
 
 void ReceiveMachine::send_revoke(const ReceiveOp& op, std::uint8_t flags) {

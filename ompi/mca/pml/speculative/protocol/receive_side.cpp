@@ -14,11 +14,10 @@ constexpr bool rtr_is_out(ReceiveState state) noexcept {
   return state == ReceiveState::offered || state == ReceiveState::revoking;
 }
 
-/// What an RTS without a receive may have copied at once.
-constexpr std::uint64_t copied_bytes(const RtsHeader& rts) noexcept {
+/// What is taken at once of an RTS without a receive.
+constexpr std::uint64_t taken_bytes(const RtsHeader& rts) noexcept {
   constexpr std::uint64_t most_bytes = std::uint64_t{1} << 20U;  // of any eager limit
-  const bool may_be = (rts.head.flags & flag::eager_sized) != 0 &&
-                      (rts.head.flags & flag::no_memory) == 0 && rts.length_bytes <= most_bytes;
+  const bool may_be = (rts.head.flags & flag::eager_sized) != 0 && rts.length_bytes <= most_bytes;
   return may_be ? rts.length_bytes : 0;
 }
 
@@ -131,7 +130,7 @@ void ReceiveSide::on_rts(Peer& peer, std::span<const std::byte> message, const v
   Communicator& comm = *peer.comm;
   ReceiveOp* op = comm.find_posted(peer, rts.head.tag);
   const bool restarts = config_.speculation && offers_.rts_came(peer, rts, op);
-  const std::uint64_t room_bytes = op == nullptr ? copied_bytes(rts) : 0;
+  const std::uint64_t room_bytes = op == nullptr ? taken_bytes(rts) : 0;
   Arrived& arrived = unexpected_.make(peer, rts.head.tag, Kind::rts, rts.length_bytes, room_bytes);
   arrived.payload_bytes = 0;
   arrived.flags = rts.head.flags;
@@ -154,14 +153,18 @@ void ReceiveSide::on_rts(Peer& peer, std::span<const std::byte> message, const v
   if (config_.speculation) arrived.arrived_ns = host_.now_ns();
   arrived.answered = Cancellation::answers_orphan(peer.receive_envelopes.find(rts.head.tag));
   unexpected_.store(arrived);
-  if (room_bytes > 0) try_copy(arrived);
+  if (room_bytes > 0) take_at_once(arrived);
 }
 
-/// Make an RTS an eager message, if it could have been one: its sender is in MPI_Send, and would
-/// not wait for a receive there. What its match has to acknowledge stays an RTS.
-void ReceiveSide::try_copy(Arrived& rts) {
+/// Make an RTS an eager message, if it could have been one: its sender is in MPI_Send, and must not
+/// wait for a receive there. What cannot be copied is pushed. What its match has to acknowledge
+/// stays an RTS.
+void ReceiveSide::take_at_once(Arrived& rts) {
   if (rts.answered || offers_.must_acknowledge(rts, false)) return;
-  if (!host_.copy(*rts.peer, rts.source_memory, {rts.payload(), rts.length_bytes})) return;
+  if (!host_.copy(*rts.peer, rts.source_memory, {rts.payload(), rts.length_bytes})) {
+    cancellation_.gather(rts);
+    return;
+  }
   rts.kind = Kind::eager;
   rts.payload_bytes = rts.length_bytes;
   ++counters_.unexpected_copied;

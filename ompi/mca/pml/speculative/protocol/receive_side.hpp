@@ -73,7 +73,7 @@ class ReceiveSide {
   [[gnu::cold]] void drop_offer(ReceiveOp& op, Peer& peer, std::int32_t tag);
   [[nodiscard]] bool just_missed(const ReceiveOp& op, const Arrived& message) const noexcept;
   void match_rts(ReceiveOp& op, const Arrived& rts);
-  void try_copy(Arrived& rts);
+  void take_at_once(Arrived& rts);
 
   const Config& config_;
   Host& host_;

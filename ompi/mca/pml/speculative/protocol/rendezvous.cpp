@@ -148,7 +148,8 @@ bool arrival(ReceiveEvent event, ReceiveStep& step) noexcept {
     case ReceiveEvent::cancel_alone:
     case ReceiveEvent::redirected:
     case ReceiveEvent::collected:
-    case ReceiveEvent::haunt: return false;
+    case ReceiveEvent::haunt:
+    case ReceiveEvent::gather: return false;
   }
   return false;
 }
@@ -185,6 +186,8 @@ ReceiveStep unmatched(ReceiveState now, ReceiveEvent event) noexcept {
     return to(ReceiveState::incoming, ReceiveAction::none);
   if (now == ReceiveState::idle && event == ReceiveEvent::haunt)
     return to(ReceiveState::ghost, ReceiveAction::none);
+  if (now == ReceiveState::idle && event == ReceiveEvent::gather)
+    return to(ReceiveState::collecting, ReceiveAction::send_grant);
   return result;
 }
 

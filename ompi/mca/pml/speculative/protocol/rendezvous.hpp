@@ -100,6 +100,7 @@ enum class ReceiveEvent : std::uint8_t {
   redirected,    ///< matched an RTR-ACK that names the RTR of a ghost
   collected,     ///< matched a message whose fragments a ghost collects
   haunt,         ///< a ghost takes an RTR over
+  gather,        ///< a ghost has the data of an RTS pushed that no receive waits for
 };
 enum class ReceiveAction : std::uint8_t {
   none,
@@ -141,6 +142,7 @@ struct ReceiveStep {
 ///
 ///   A ghost: idle --haunt--> ghost --rtr_ack--> collecting --all_here--> idle
 ///                              +--revoked--> idle
+///            idle --gather (send_grant)--> collecting
 ///   (*) break_off: the job ends;  '-' is illegal and changes nothing
 /// @source  P1.2, P1.3, P1.10; speculative-rendezvous-2009 section 3.2
 [[nodiscard]] ReceiveStep step(ReceiveState now, ReceiveEvent event) noexcept;

@@ -29,7 +29,7 @@ constexpr std::array all_receive_events{
     ReceiveEvent::rtr_ack,      ReceiveEvent::read_chained, ReceiveEvent::read_done,
     ReceiveEvent::read_refused, ReceiveEvent::all_here,     ReceiveEvent::cancel,
     ReceiveEvent::revoked,      ReceiveEvent::cancel_alone, ReceiveEvent::redirected,
-    ReceiveEvent::collected,    ReceiveEvent::haunt};
+    ReceiveEvent::collected,    ReceiveEvent::haunt,        ReceiveEvent::gather};
 
 /// A cell of the table in rendezvous.hpp; illegal where nothing is written.
 struct SendCell {
@@ -122,7 +122,7 @@ const ReceiveCell rts{R::reading, B::start_read};
 const ReceiveCell nothing{R::idle, B::send_done};
 const ReceiveCell into{R::incoming, B::none};
 const ReceiveCell gone{R::idle, B::complete_cancelled};
-const ReceiveCell receive_table[10][17] = {
+const ReceiveCell receive_table[10][18] = {
     {{R::queued, B::none},
      x,
      x,
@@ -139,7 +139,8 @@ const ReceiveCell receive_table[10][17] = {
      x,
      x,
      into,
-     {R::ghost, B::none}},
+     {R::ghost, B::none},
+     {R::collecting, B::send_grant}},
     {x, {R::offered, B::send_rtr}, x, eager, rts, nothing, x, x, x, x, x, gone, x, x, into, x, x},
     {x,
      x,
@@ -293,7 +294,8 @@ TEST_CASE("Rendezvous: on every way back to idle a request completes exactly onc
     for (int i = 0; i < 60; ++i) {
       const R before = receive;
       const ReceiveEvent event = all_receive_events[random() % all_receive_events.size()];
-      if (event == ReceiveEvent::haunt) continue;  // a ghost is nobody's request
+      // A ghost is nobody's request.
+      if (event == ReceiveEvent::haunt || event == ReceiveEvent::gather) continue;
       const ReceiveStep next = step(receive, event);
       receive = next.next;
       if (!next.legal) continue;
