@@ -52,17 +52,20 @@ std::uint64_t target_address(const WindowMemory& memory, const OperationCall& ca
          static_cast<std::uint64_t>(range_of(call.target_data).begin);
 }
 
+bool are_copied_at_once(Endpoint& endpoint, WindowMemory& memory, const OperationCall& call) {
+  if (memory.refuses_copies(call.target)) return false;
+  Rail& rail = *transfer_rail(endpoint);
+  if (copies_at_once(rail, target_address(memory, call))) return true;
+  if (rail.copies == Rail::Copies::unknown) memory.refuse_copies(call.target);
+  return false;
+}
+
 std::optional<CopiedMemory> CopiedMemory::of(Endpoint& endpoint, WindowMemory& memory,
                                              const OperationCall& call) {
   ControlBlock* const control = memory.control_of(call.target);
   if (control == nullptr || !kernel_copies(endpoint)) return {};
-  Rail& rail = *transfer_rail(endpoint);
-  if (memory.refuses_copies(call.target)) return {};
-  if (!copies_at_once(rail, target_address(memory, call))) {
-    if (rail.copies == Rail::Copies::unknown) memory.refuse_copies(call.target);
-    return {};
-  }
-  return CopiedMemory(rail, memory, call.target, *control);
+  if (!are_copied_at_once(endpoint, memory, call)) return {};
+  return CopiedMemory(*transfer_rail(endpoint), memory, call.target, *control);
 }
 
 bool CopiedMemory::can_carry_out(const OperationCall& call) noexcept {

@@ -21,6 +21,11 @@ namespace overlap::newrma {
 [[nodiscard]] std::uint64_t target_address(const WindowMemory& memory,
                                            const OperationCall& call) noexcept;
 
+/// Do puts and gets on the memory that a call names end inside the call? A refusal is remembered
+/// for the window and the rank. @param endpoint  kernel_copies()
+[[nodiscard]] bool are_copied_at_once(Endpoint& endpoint, WindowMemory& memory,
+                                      const OperationCall& call);
+
 /// Memory of one other rank, read and written by the shared-memory BTL's puts and gets (CMA), which
 /// end inside the call. Accumulates are atomic by the lock in the rank's control block, as those of
 /// everybody else: the target need not come.

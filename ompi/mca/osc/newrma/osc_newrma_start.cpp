@@ -199,9 +199,7 @@ Window::Way Window::way_of(const OperationCall& call, const Access& access) {
   Endpoint* const endpoint = channel(call.target).endpoint();
   if (endpoint == nullptr || is_attached(call) != Attached::yes) return Way::messages;
   if (kernel_copies(*endpoint)) {
-    if (memory_->refuses_copies(call.target) ||
-        !copies_at_once(*transfer_rail(*endpoint), target_address(*memory_, call)))
-      return Way::messages;
+    if (!are_copied_at_once(*endpoint, *memory_, call)) return Way::messages;
   } else if (memory_->flavor() == Flavor::dynamic) {
     return Way::messages;  // adapters would need a key for each range
   }
