@@ -20,6 +20,7 @@ void add(Counters& sum, const Counters& one) {
   sum.rts_sent += one.rts_sent;
   sum.rtr_ack_sent += one.rtr_ack_sent;
   sum.unexpected_copied += one.unexpected_copied;
+  sum.unexpected_pushed += one.unexpected_pushed;
   sum.rts_ack_sent += one.rts_ack_sent;
   sum.done_chained += one.done_chained;
   sum.revoke_sent += one.revoke_sent;

@@ -41,6 +41,7 @@ class Transfer : public Work {
     std::span<const std::byte> remote_key;  ///< lives as long as the transfer; empty: none needed
     const void* came_over = nullptr;  ///< BTL over which address and key came; nullptr: not known
     std::uint64_t bytes = 0;          ///< not 0
+    bool speaks_for_rail = true;      ///< a refusal is of the rail, and not of this memory alone
   };
 
   /// Post the transfer, as far as there is room. Its results come through the virtual functions,

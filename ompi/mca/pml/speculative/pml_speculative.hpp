@@ -16,9 +16,9 @@
 #include "opal/mca/common/overlap/tunables.hpp"
 
 #include "protocol/copy_ways.hpp"
+#include "protocol/eager_reads.hpp"
 #include "protocol/path_table.hpp"
 #include "protocol/protocol.hpp"
-#include "protocol/turns.hpp"
 
 namespace overlap::speculative {
 
@@ -58,12 +58,11 @@ struct ReceiveRequest;
 }
 /// How data comes through shared memory while both callers are in MPI, where it could be read.
 [[nodiscard]] BlockingCopies blocking_copies() noexcept;
-/// May MPI_Send wait for its receiver's copy where that is faster than to send eagerly? Not where
+/// May messages that could go eagerly be read by their receiver instead (EagerReads)? Not where
 /// processes share cores: there a wait costs a change of them.
-[[nodiscard]] bool takes_turns(Endpoint& endpoint) noexcept;
-/// MPI_Send of a message that could go eagerly: does it wait for its receiver to read it instead?
-[[nodiscard]] bool is_better_read(Endpoint& endpoint, std::uint64_t bytes,
-                                  bool contiguous) noexcept;
+[[nodiscard]] bool may_be_read(Endpoint& endpoint) noexcept;
+/// How they are, where they may be.
+[[nodiscard]] BlockingCopies eager_reads() noexcept;
 /// Print which path messages to this process take (pml_speculative_explain).
 void explain_paths(Endpoint& endpoint);
 /// Processes of other jobs (spawned, connected) may end before this one does.
@@ -173,7 +172,7 @@ struct Pml {
   Protocol protocol;
   Actions actions;
   CopyWays copy_ways;  ///< progress lock
-  Turns turns;         ///< where takes_turns(): the thread that is in MPI
+  EagerReads eager_reads;
   AwaitedCopies awaited_copies;
   Process shared;                         ///< what of it other components use
   ompi_communicator_t* adding = nullptr;  ///< in add_comm: Open MPI does not find it by its number

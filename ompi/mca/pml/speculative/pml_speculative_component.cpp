@@ -146,11 +146,13 @@ std::span<const CounterRow> counter_rows() {
        "another job.",
        counter, &counters.rts_only},
       {"rts_eager_sized",
-       "RTSs for messages that could have gone eagerly: answers over shared memory that are read "
+       "RTSs for messages that could have gone eagerly, and are read over shared memory "
        "(pml_speculative_blocking_copy).",
        counter, &counters.rts_eager_sized},
       {"unexpected_copied", "Such messages that no receive waited for: copied at once.", counter,
        &counters.unexpected_copied},
+      {"unexpected_pushed", "The same, where the kernel would not copy: asked for at once.",
+       counter, &counters.unexpected_pushed},
       {"late_receives", "Receives that found the RTS of their message: they were posted late.",
        counter, &counters.late_receives},
       {"wildcard_receives",

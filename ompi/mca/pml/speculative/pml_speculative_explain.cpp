@@ -41,7 +41,7 @@ PathFacts facts_of(Endpoint& endpoint) {
   facts.rtr_names_memory = offers_memory(endpoint);
   facts.rtr_min_bytes = tunables.rtr_min;
   if (endpoint.copies_itself()) facts.blocking_copies = blocking_copies();
-  if (takes_turns(endpoint)) facts.answers = blocking_copies();
+  if (may_be_read(endpoint)) facts.eager_reads = eager_reads();
   facts.interrupts = (endpoint.works_by_events() && InterruptThread::is_possible()) ||
                      (endpoint.copies_itself() && pml->interrupts.serves_node()) ||
                      pml->interrupts.serves_network(eager.front().capability);

@@ -138,8 +138,6 @@ int recv(void* buffer, std::size_t count, ompi_datatype_t* type, int source, int
       made = &start_new(buffer, count, type, source, tag, comm, true);
     }
     wait_complete(made->ompi());
-    if (made->ompi().req_status._ucount >= Turns::message_min_bytes) [[unlikely]]
-      note_answer(*made);
     return take_result(*made, status);
   });
 }

@@ -39,6 +39,7 @@ void construct_send(SendRequest* request) {
   new (&request->life) RequestLife;
   new (&request->demand) Demand;
   request->buffered = false;
+  new (&request->read) EagerRead;
   new (&request->exposed) Registration;
   new (&request->transfer) SendTransfer(*request);
   new (&request->fragments) Fragments(*request);
@@ -143,6 +144,7 @@ SendRequest& take_send_request() {
   }
   request->life = {};
   request->buffered = false;
+  request->read = {};
   return *request;
 }
 
@@ -185,6 +187,8 @@ void BlockingCopy::end(std::uint64_t bytes) noexcept {
 }
 
 void end(SendRequest& request) {
+  if (request.read.outstanding) [[unlikely]]
+    end_read(request);
   request.demand.drop(pml->interrupts);
   request.exposed.drop();
   request.transfer.release();

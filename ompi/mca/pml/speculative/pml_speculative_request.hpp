@@ -55,6 +55,7 @@ class ReceiveTransfer final : public Transfer {
   void start_read();
 
  private:
+  [[nodiscard]] bool unpack_copy(const Endpoint& endpoint);
   std::span<const std::byte> end_message(mca_btl_base_tag_t& tag) override;
   void posted(bool end_behind) override;
   void moved(std::uint64_t bytes) override;
@@ -126,6 +127,14 @@ struct BlockingCopy {
   void end(std::uint64_t bytes) noexcept;
 };
 
+/// A message that could have gone eagerly, and is read.
+struct EagerRead {
+  bool outstanding = false;
+  bool paced = false;  ///< it counts in the receiver's ReadPace
+  bool is_sample = false;
+  std::uint64_t started_ns = 0;  ///< 0: not timed
+};
+
 /// In front of what it belongs to.
 template <class Request>
 struct Owner {
@@ -144,6 +153,7 @@ struct SendRequest {
   Demand demand;
   Endpoint* endpoint;  ///< that the message goes to
   bool buffered;  ///< MPI_Bsend has packed the data elsewhere: complete towards MPI since its start
+  EagerRead read;
   Registration exposed;  ///< for the receiver's read
   SendTransfer transfer;
   Fragments fragments;
@@ -222,6 +232,8 @@ void end_eager(ReceiveRequest& request);
 /// A message of the request needs this process no more. @thread  progress lock held
 void let_go_send(void* request);
 void let_go_receive(void* request);
+/// A message that its receiver was to read has ended. @thread  progress lock held
+void end_read(SendRequest& request) noexcept;
 /// Complete one request of the completion queue. @thread  progress lock NOT held
 void complete(ompi_request_t& request) noexcept;
 
@@ -236,8 +248,6 @@ void finish_arrived(ReceiveRequest& request, Arrived& message);
 /// Report what has come of a complete one, and give the request back.
 /// @thread  progress lock NOT held
 [[nodiscard]] int take_result(ReceiveRequest& request, ompi_status_public_t* status);
-/// A large MPI_Recv has ended, which Turns may want to know. @thread  progress lock NOT held
-void note_answer(const ReceiveRequest& request) noexcept;
 /// @param message  set by a buffered send: each start is a message of its own, because the last one
 ///                 may still be in flight when the request is started again. For give_up().
 [[nodiscard]] int start_send(SendRequest& request, SendRequest*& message);

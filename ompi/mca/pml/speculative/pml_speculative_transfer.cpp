@@ -38,6 +38,12 @@ void on_fragment(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t*,
   });
 }
 
+/// Does a refusal concern all messages? What could go eagerly may lie anywhere, also where nobody
+/// may look; large data behind it must be read all the same.
+bool speaks_for_rail(const Endpoint& endpoint, std::uint64_t bytes) noexcept {
+  return bytes > endpoint.eager_bytes;
+}
+
 /// How data comes through shared memory whose sender sits in MPI, and its memory can be read.
 CopyWay choose_way(ReceiveRequest& request) noexcept {
   BlockingCopy& copy = request.copy;
@@ -77,7 +83,8 @@ void SendTransfer::start_write() {
          .remote_address = op.target.address,
          .remote_key = std::span<const std::byte>(op.target.key).first(op.target.key_bytes),
          .came_over = op.target.rail,
-         .bytes = op.take_bytes});
+         .bytes = op.take_bytes,
+         .speaks_for_rail = speaks_for_rail(*request_.endpoint, op.length_bytes)});
 }
 
 std::span<const std::byte> SendTransfer::end_message(mca_btl_base_tag_t& tag) {
@@ -117,7 +124,7 @@ void ReceiveTransfer::start_read() {
   if (copy.awaited) pml->awaited_copies.begin();
   copy.way = can_read && sender_waits ? choose_way(request_) : CopyWay::read;
   if (!can_read || copy.way == CopyWay::fragments) {
-    ended(false);
+    ended(!request_.contiguous && unpack_copy(*endpoint));
     return;
   }
   start({.endpoint = endpoint,
@@ -127,7 +134,20 @@ void ReceiveTransfer::start_read() {
          .remote_key =
              std::span<const std::byte>(op.source_memory.key).first(op.source_memory.key_bytes),
          .came_over = op.source_memory.rail,
-         .bytes = op.take_bytes()});
+         .bytes = op.take_bytes(),
+         .speaks_for_rail = speaks_for_rail(*endpoint, op.length_bytes)});
+}
+
+/// What could have gone eagerly needs nothing of its sender: it is copied, and unpacked.
+/// @returns  false: it is too large, or the kernel refuses
+bool ReceiveTransfer::unpack_copy(const Endpoint& endpoint) {
+  ReceiveOp& op = request_.op;
+  if (op.length_bytes > endpoint.eager_bytes) return false;
+  std::vector<std::byte> packed(op.take_bytes());
+  if (!pml->delivery.copy(*op.peer, op.source_memory, packed)) return false;
+  pml->delivery.deliver(op, 0, packed);
+  process_counters().get_bytes += packed.size();
+  return true;
 }
 
 std::span<const std::byte> ReceiveTransfer::end_message(mca_btl_base_tag_t& tag) {

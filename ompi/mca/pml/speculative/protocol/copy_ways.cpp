@@ -54,7 +54,10 @@ CopyWay CopyWays::choose_for(Size& size) noexcept {
   if (size.is_new()) {
     way = fragments.tries < read.tries ? CopyWay::fragments : CopyWay::read;
   } else {
-    way = fragments.ns_per_kib < read.ns_per_kib ? CopyWay::fragments : CopyWay::read;
+    // A way that has never been seen to end is none to keep to.
+    const bool knows_read = read.samples > 0;
+    way =
+        !knows_read || fragments.ns_per_kib < read.ns_per_kib ? CopyWay::fragments : CopyWay::read;
     if (--size.before_retry_groups == 0) {
       way = other(way);
       const auto longest =

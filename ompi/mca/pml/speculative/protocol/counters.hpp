@@ -24,6 +24,7 @@ struct Counters {
   std::uint64_t rts_only = 0;           ///< of these, where receives send no RTRs (shared memory)
   std::uint64_t rts_eager_sized = 0;    ///< of these, for messages that could have gone eagerly
   std::uint64_t unexpected_copied = 0;  ///< such messages that no receive waited for
+  std::uint64_t unexpected_pushed = 0;  ///< the same, where they could not be copied
   std::uint64_t late_receives = 0;      ///< found the RTS of their message
   std::uint64_t wildcard_receives = 0;  ///< posted with a wildcard when their RTS came
   std::uint64_t rtr_ack_sent = 0;

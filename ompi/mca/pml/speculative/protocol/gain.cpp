@@ -51,7 +51,9 @@ std::string reason(const JobTotals& totals) {
 
 }  // namespace
 
-std::string explain_gain(const JobTotals& totals) {
+namespace {
+
+std::string explain_large(const JobTotals& totals) {
   const std::uint64_t large = totals.rts_sent + totals.rtr_used;
   if (large == 0)
     return "No message was larger than the eager limit, so there was nothing to gain. Small "
@@ -65,6 +67,17 @@ std::string explain_gain(const JobTotals& totals) {
       text += " Speculation was stopped for " + std::to_string(totals.stops) +
               " envelopes where it did not pay (adaptation_stops, mutes).";
   }
+  return text;
+}
+
+}  // namespace
+
+std::string explain_gain(const JobTotals& totals) {
+  std::string text = explain_large(totals);
+  if (totals.rts_eager_sized != 0)
+    text += " " + std::to_string(totals.rts_eager_sized) +
+            " messages up to the eager limit were read by their receiver (rts_eager_sized), which "
+            "was faster than to send them at once.";
   return text;
 }
 

@@ -15,9 +15,11 @@
 
 namespace overlap::speculative {
 
-/// The RTR of a receive that was cancelled while the sender could still use it. It names no memory,
-/// so its handle is all that the sender has; the ghost answers to it until the sender has
-/// confirmed the REVOKE, or until a message that uses it has arrived completely.
+/// Stands where fragments of a message come, and no receive does: for the RTR of one that was
+/// cancelled while the sender could still use it, or for one that nobody has posted yet, of a
+/// message that could have gone eagerly. An RTR of that kind names no memory, so its handle is all
+/// that the sender has; the ghost answers to it until the sender has confirmed the REVOKE, or until
+/// a message that uses it has arrived completely.
 struct Ghost : ReceiveOp {
   Ghost() = default;
   Ghost(const Ghost&) = delete;

@@ -59,7 +59,7 @@ struct SendOp {
   std::uint32_t sequence = 0;    ///< its place in the forward stream
   std::uint64_t started_ns = 0;  ///< while deferred
   std::uint64_t decide_ns = 0;   ///< while deferred: when it goes by RTS
-  Handle receive = 0;            ///< the receive that the data goes to, once known
+  Handle receive = 0;            ///< the receive that the data goes to, once known; 0: it is read
   std::uint64_t take_bytes = 0;  ///< how much of it the receiver takes
   RemoteMemory target;
 };

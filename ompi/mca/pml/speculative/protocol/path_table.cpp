@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "turns.hpp"
+#include "eager_reads.hpp"
 
 namespace overlap::speculative {
 namespace {
@@ -41,16 +41,14 @@ SendFacts with_bytes(SendFacts facts, std::uint64_t bytes) noexcept {
   return facts;
 }
 
-const char* between_turns(BlockingCopies copies) noexcept {
+const char* or_read(BlockingCopies copies) noexcept {
   switch (copies) {
     case BlockingCopies::fragments: return "";
     case BlockingCopies::measured:
-      return "; where two processes send and receive by turns (MPI_Send, MPI_Recv), messages from "
-             "4096 bytes on are read by their receiver if that has been faster "
+      return "; from 4096 bytes on the receiver reads messages if that has been faster "
              "(pml_speculative_blocking_copy is measured)";
     case BlockingCopies::read:
-      return "; where two processes send and receive by turns (MPI_Send, MPI_Recv), messages from "
-             "4096 bytes on are read by their receiver (pml_speculative_blocking_copy)";
+      return "; from 4096 bytes on the receiver reads messages (pml_speculative_blocking_copy)";
   }
   return "";
 }
@@ -61,8 +59,8 @@ PathRow eager_row(const PathFacts& facts, std::uint64_t first, std::uint64_t las
   PathRow row{first, last, name_of(path), facts.eager_btl, reason_for(path)};
   const SendPath other = after_refusal(path, send);
   if (other != SendPath::wait) row.why += std::string("; where it refuses: ") + name_of(other);
-  static_assert(Turns::message_min_bytes == 4096);
-  if (last >= Turns::message_min_bytes) row.why += between_turns(facts.answers);
+  static_assert(EagerReads::message_min_bytes == 4096);
+  if (last >= EagerReads::message_min_bytes) row.why += or_read(facts.eager_reads);
   return row;
 }
 

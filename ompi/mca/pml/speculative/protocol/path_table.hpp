@@ -52,11 +52,10 @@ struct PathFacts {
   bool can_get = false;
   bool rtr_names_memory = true;  ///< pml_speculative_cancel, and what the rails are like
   BlockingCopies blocking_copies = BlockingCopies::read;  ///< from MPI_Send to MPI_Recv
-  BlockingCopies answers =
-      BlockingCopies::fragments;  ///< that could go eagerly (Turns); fragments:
-                                  ///< they do
-  bool interrupts = false;        ///< the interrupt thread of each side progresses its messages
-  SendFacts send;  ///< eager_bytes, zero_copy_bytes, can_inject; of a contiguous message
+  /// Of what could go eagerly (EagerReads); fragments: it does.
+  BlockingCopies eager_reads = BlockingCopies::fragments;
+  bool interrupts = false;  ///< the interrupt thread of each side progresses its messages
+  SendFacts send;           ///< eager_bytes, zero_copy_bytes, can_inject; of a contiguous message
   RtrFacts rtr;
   std::uint64_t rtr_min_bytes = 0;  ///< smallest receive that sends an RTR
 };

@@ -72,16 +72,16 @@ TEST_CASE("Shared memory: between blocking calls in fragments", "[path_table]") 
          {32769, UINT64_MAX, "RTS, get", "in fragments (pml_speculative_blocking_copy)"}});
 }
 
-TEST_CASE("Shared memory: what could go eagerly is read in answers", "[path_table]") {
-  PathFacts answers = vader;
-  answers.answers = BlockingCopies::measured;
-  check(answers, {{0, 32768, "inject", "read by their receiver if that has been faster"},
-                  {32769, UINT64_MAX, "RTS, get", ""}});
-  answers.answers = BlockingCopies::read;
-  check(answers, {{0, 32768, "inject", "read by their receiver (pml_speculative_blocking_copy)"},
-                  {32769, UINT64_MAX, "RTS, get", ""}});
-  answers.send.eager_bytes = 4095;
-  CHECK(path_table(answers).front().why.find("by turns") == std::string::npos);
+TEST_CASE("Shared memory: what could go eagerly is read", "[path_table]") {
+  PathFacts facts = vader;
+  facts.eager_reads = BlockingCopies::measured;
+  check(facts, {{0, 32768, "inject", "the receiver reads messages if that has been faster"},
+                {32769, UINT64_MAX, "RTS, get", ""}});
+  facts.eager_reads = BlockingCopies::read;
+  check(facts, {{0, 32768, "inject", "the receiver reads messages (pml_speculative_blocking_copy)"},
+                {32769, UINT64_MAX, "RTS, get", ""}});
+  facts.send.eager_bytes = 4095;
+  CHECK(path_table(facts).front().why.find("from 4096 bytes on") == std::string::npos);
 }
 
 TEST_CASE("Shared memory with pml_speculative_shared_memory always", "[path_table]") {

@@ -144,7 +144,8 @@ void ReceiveSide::on_rts(Peer& peer, std::span<const std::byte> message, const v
     cancellation_.try_leave_ghost(*op);
     comm.unpost(*op);
     offers_.acknowledge_match(arrived, rtr_out);
-    if (op->source == any_source || op->tag == any_tag) ++counters_.wildcard_receives;
+    const bool large = (rts.head.flags & flag::eager_sized) == 0;
+    if (large && (op->source == any_source || op->tag == any_tag)) ++counters_.wildcard_receives;
     match_rts(*op, arrived);
     Arrived::destroy(&arrived);
     if (config_.speculation) offers_.offer_waiting(peer, rts.head.tag, restarts);
@@ -156,12 +157,13 @@ void ReceiveSide::on_rts(Peer& peer, std::span<const std::byte> message, const v
   if (room_bytes > 0) take_at_once(arrived);
 }
 
-/// Make an RTS an eager message, if it could have been one: its sender is in MPI_Send, and must not
-/// wait for a receive there. What cannot be copied is pushed. What its match has to acknowledge
+/// Make an RTS an eager message, if it could have been one: its sender may be in MPI_Send, and must
+/// not wait for a receive there. What cannot be copied is pushed. What its match has to acknowledge
 /// stays an RTS.
 void ReceiveSide::take_at_once(Arrived& rts) {
   if (rts.answered || offers_.must_acknowledge(rts, false)) return;
   if (!host_.copy(*rts.peer, rts.source_memory, {rts.payload(), rts.length_bytes})) {
+    ++counters_.unexpected_pushed;
     cancellation_.gather(rts);
     return;
   }

@@ -78,7 +78,7 @@ enum class ReceiveState : std::uint8_t {
   chained,   ///< the same, and DONE is posted behind it
   granted,   ///< matched an RTS, GRANT is out, the sender writes or pushes
   incoming,  ///< matched an RTR-ACK, the sender writes or pushes
-  // Of a ghost, which stands for the RTR of a cancelled receive:
+  // Of a ghost, which stands for the RTR of a cancelled receive, or for one that is still to come:
   ghost,       ///< the sender may still use the RTR
   collecting,  ///< it has, and its fragments go to memory of the library
 };
@@ -153,7 +153,7 @@ struct ReceiveStep {
          state == ReceiveState::revoking;
 }
 
-/// Is this no receive, but the RTR of one that has been cancelled?
+/// Is this no receive, but what stands for one (Ghost)?
 [[nodiscard]] constexpr bool is_ghost(ReceiveState state) noexcept {
   return state == ReceiveState::ghost || state == ReceiveState::collecting;
 }

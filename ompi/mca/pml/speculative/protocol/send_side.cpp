@@ -82,6 +82,7 @@ void SendSide::send_rts(SendOp& op, const Start& start, std::uint8_t adaptation_
   assert(next.legal && next.action == SendAction::send_rts);
   op.state = next.next;
   op.handle = sends_.add(op);
+  op.receive = 0;
   RtsHeader rts{};
   rts.head = Outbox::forward_head(Kind::rts, *op.peer, op.tag, op.sequence);
   rts.head.flags = start.flags | adaptation_flags;

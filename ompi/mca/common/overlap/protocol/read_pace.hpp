@@ -1,0 +1,56 @@
+// When a process may be asked to read a message that could be sent to it at once.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace overlap {
+
+/// What a process has done with the messages that it was to read.
+///
+/// Such a message keeps its sender until its receiver comes to MPI. A process that came late
+/// computes: the next messages are pushed, twice as many each time it is late again, and half as
+/// many only when it has come in time as often.
+class ReadPace {
+ public:
+  static constexpr std::uint16_t pause_min_messages = 8;
+  static constexpr std::uint16_t pause_max_messages = 1024;
+
+  /// For each message that could be read. @returns  false: it is to be pushed
+  [[nodiscard]] bool may_read() noexcept {
+    if (left_messages_ == 0) return true;
+    --left_messages_;
+    return false;
+  }
+  /// Has it ever read one? Who may not needs its sender's help.
+  [[nodiscard]] bool has_read() const noexcept { return has_read_; }
+
+  /// A message has been read.
+  void end(bool late) noexcept {
+    has_read_ = true;
+    if (late) {
+      in_time_ = 0;
+      pause_messages_ = static_cast<std::uint16_t>(
+          std::clamp<int>(2 * pause_messages_, pause_min_messages, pause_max_messages));
+      left_messages_ = pause_messages_;
+    } else if (++in_time_ >= pause_messages_) {
+      in_time_ = 0;
+      pause_messages_ /= 2;
+    }
+  }
+  /// It had to be pushed: the process may not read.
+  void refuse() noexcept {
+    has_read_ = false;
+    in_time_ = 0;
+    left_messages_ = pause_messages_ = pause_max_messages;
+  }
+
+ private:
+  bool has_read_ = false;
+  std::uint16_t pause_messages_ = 0;
+  std::uint16_t left_messages_ = 0;
+  std::uint16_t in_time_ = 0;
+};
+
+}  // namespace overlap

@@ -1,0 +1,44 @@
+// Messages that could go eagerly through shared memory, and are read by their receiver.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pml_speculative_request.hpp"
+
+#include "ompi/mca/common/overlap/kernel_copy.hpp"
+
+namespace overlap::speculative {
+
+bool may_be_read(Endpoint& endpoint) noexcept {
+  return tunables.blocking_copy != blocking_copy_choice::fragments &&
+         tunables.hazard_control == hazard_control_choice::envelope_sequence &&
+         !opal_progress_yield_when_idle && kernel_copies(endpoint) && !may_speculate(endpoint) &&
+         !transfer_rail(endpoint)->get_failed;
+}
+
+BlockingCopies eager_reads() noexcept {
+  return tunables.blocking_copy == blocking_copy_choice::read ? BlockingCopies::read
+                                                              : BlockingCopies::measured;
+}
+
+void end_read(SendRequest& request) noexcept {
+  const EagerRead read = std::exchange(request.read, {});
+  const std::uint64_t bytes = request.op.length_bytes;
+  const std::uint64_t took_ns = read.started_ns != 0 ? steady_now_ns() - read.started_ns : 0;
+  const bool late = EagerReads::is_late(bytes, took_ns);
+  if (request.op.receive != 0) {
+    request.endpoint->read_pace.refuse();
+    return;
+  }
+  if (read.paced) request.endpoint->read_pace.end(late);
+  if (read.is_sample && !late) pml->eager_reads.read(bytes, took_ns);
+}
+
+bool Delivery::copy(Peer& from, const RemoteMemory& memory, std::span<std::byte> into) {
+  // A communicator that this process has not used yet knows no endpoint, and the interrupt thread
+  // makes none.
+  Endpoint* const endpoint = pml->interrupts.inside() ? known_endpoint(from) : endpoint_of(from);
+  if (endpoint == nullptr || !memory.accessible || !kernel_copies(*endpoint)) return false;
+  Rail& rail = *transfer_rail(*endpoint);
+  return !rail.get_failed && copies_at_once(rail, memory.address) &&
+         copy_at_once(rail, rail.btl().btl_get, memory.address, into);
+}
+
+}  // namespace overlap::speculative

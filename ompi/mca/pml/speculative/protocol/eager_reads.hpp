@@ -1,0 +1,50 @@
+// Messages that could go eagerly through shared memory, and are better read by their receiver.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+#include "copy_ways.hpp"
+
+namespace overlap::speculative {
+
+/// Which of the messages that could go eagerly are read, and what both ways take.
+///
+/// Pushed, a message is copied twice, and its sender goes on at once. Read through the kernel it is
+/// copied once. Data that its sender has just written is in that one's cache, and quicker to push;
+/// data that the receiver's cache still has from the last time (a coefficient, a broadcast of the
+/// same buffer, a benchmark) is far quicker to read. So both ways are timed, for each power of two
+/// of the sizes. Sends behind sends are pushed: the copies of both processes are made side by side,
+/// and nobody waits for an answer.
+///
+/// @thread  progress lock held
+class EagerReads {
+ public:
+  /// Smaller messages are not looked at.
+  static constexpr std::uint64_t message_min_bytes = 4096;
+
+  struct Choice {
+    CopyWay way = CopyWay::fragments;  ///< `fragments`: the message is pushed
+    bool timed = false;
+    /// Timed, and its time says what its way takes: one that has not been used for a while is slow
+    /// at first, above all the kernel's.
+    bool sample = false;
+  };
+  /// @param bytes  of a message that may be read (ReadPace)
+  [[nodiscard]] Choice choose(std::uint64_t bytes) noexcept;
+  /// A sample has been pushed. @param took_ns  its sender
+  void pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept;
+  /// A sample has been read, not late. @param took_ns  from its RTS to its DONE
+  void read(std::uint64_t bytes, std::uint64_t took_ns) noexcept;
+  /// Has the receiver come to MPI for this message, instead of reading it there? Then its time says
+  /// nothing of the way.
+  [[nodiscard]] static bool is_late(std::uint64_t bytes, std::uint64_t took_ns) noexcept;
+
+ private:
+  static constexpr std::uint32_t group_messages = 4;
+  static constexpr int smallest_width = 13;  ///< of sizes below 8 KiB
+
+  CopyWays ways_{smallest_width, group_messages};
+};
+
+}  // namespace overlap::speculative

@@ -1,0 +1,156 @@
+// Which messages that could go eagerly are read, and who is not waited for.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "eager_reads.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "ompi/mca/common/overlap/protocol/read_pace.hpp"
+#include "test/support/catch.hpp"
+
+using namespace overlap;
+using namespace overlap::speculative;
+
+namespace {
+
+constexpr std::uint64_t bytes = 16384;
+
+/// What a message takes its sender, in ns.
+struct Machine {
+  std::uint64_t read_ns;
+  std::uint64_t push_ns;  ///< of its own copy only
+};
+constexpr Machine reads_well{2000, 1300};
+constexpr Machine pushes_well{6000, 1300};
+constexpr Machine late{2'000'000, 1300};
+
+/// A process that sends one message after the other, each when the last one has ended.
+struct Sender {
+  EagerReads reads;
+  std::array<ReadPace, 4> paces;
+  int timed = 0;
+
+  bool send(const Machine& machine, std::uint64_t size_bytes = bytes, std::size_t peer = 0) {
+    ReadPace& pace = paces[peer];
+    if (!pace.may_read()) return false;
+    const EagerReads::Choice choice = reads.choose(size_bytes);
+    timed += choice.timed ? 1 : 0;
+    CHECK((choice.timed || !choice.sample));
+    if (choice.way != CopyWay::read) {
+      if (choice.sample) reads.pushed(size_bytes, machine.push_ns);
+      return false;
+    }
+    const bool is_late = EagerReads::is_late(size_bytes, machine.read_ns);
+    pace.end(is_late);
+    if (choice.sample && !is_late) reads.read(size_bytes, machine.read_ns);
+    return true;
+  }
+  int read_of(int messages, const Machine& machine, std::uint64_t size_bytes = bytes) {
+    int read = 0;
+    for (int i = 0; i < messages; ++i) read += send(machine, size_bytes) ? 1 : 0;
+    return read;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("EagerReads: messages go the way that has been faster") {
+  Sender sender;
+  SECTION("read") {
+    sender.read_of(24, reads_well);
+    CHECK(sender.read_of(1000, reads_well) >= 980);
+  }
+  SECTION("pushed") {
+    sender.read_of(24, pushes_well);
+    const int read = sender.read_of(1000, pushes_well);
+    CHECK(read <= 20);
+    CHECK(read > 0);  // tried again now and then
+  }
+}
+
+TEST_CASE("EagerReads: a push takes both copies, and nobody waits for DONE behind it") {
+  Sender sender;
+  // A read that takes longer than the sender's copy, and less than both.
+  CHECK(sender.read_of(24, {3500, 1300}) == 12);
+  CHECK(sender.read_of(200, {3500, 1300}) >= 190);
+  CHECK(sender.read_of(24, {250, 10}, 4096) == 12);
+  CHECK(sender.read_of(200, {250, 10}, 4096) >= 190);
+}
+
+TEST_CASE("EagerReads: each size has its own way") {
+  Sender sender;
+  for (int i = 0; i < 30; ++i) {
+    sender.send(pushes_well, 8191);
+    sender.send(reads_well, 8192);
+    sender.send(pushes_well, 32768);
+  }
+  CHECK(sender.read_of(15, pushes_well, 8191) <= 1);
+  CHECK(sender.read_of(15, reads_well, 8192) >= 14);
+  CHECK(sender.read_of(15, pushes_well, 32768) <= 1);
+}
+
+TEST_CASE("EagerReads: data that is written from now on is noticed") {
+  Sender sender;
+  sender.read_of(300, reads_well);
+  sender.read_of(60, pushes_well);
+  CHECK(sender.read_of(300, pushes_well) <= 16);
+}
+
+TEST_CASE("EagerReads: each read is timed, and of pushes one in four") {
+  Sender sender;
+  CHECK(sender.read_of(1000, reads_well) <= sender.timed);
+  sender.timed = 0;
+  sender.read_of(1000, pushes_well);
+  CHECK(sender.timed <= 350);
+}
+
+TEST_CASE("EagerReads: a peer that computes is waited for less and less often") {
+  Sender sender;
+  CHECK(sender.read_of(9, late) == 1);
+  CHECK(sender.read_of(17, late) == 1);
+  CHECK(sender.read_of(2000, late) <= 7);
+}
+
+TEST_CASE("EagerReads: who is late now and then is not waited for each time, wherever that is") {
+  constexpr int rounds = 20000;
+  for (const std::size_t peers : {1U, 4U}) {
+    for (std::size_t late_one = 0; late_one < 4; ++late_one) {
+      Sender sender;
+      int waited = 0;
+      for (int round = 0; round < rounds; ++round) {
+        for (std::size_t message = 0; message < 4; ++message) {
+          const bool is_late = message == late_one;
+          const bool read = sender.send(is_late ? late : reads_well, bytes, message % peers);
+          waited += is_late && read ? 1 : 0;
+        }
+      }
+      CAPTURE(peers, late_one);
+      CHECK(waited <= rounds / 200);
+    }
+  }
+}
+
+TEST_CASE("EagerReads: a late receiver says nothing of what reads take") {
+  Sender sender;
+  sender.read_of(300, reads_well);
+  for (int i = 0; i < 3000; ++i) sender.send(late, bytes, 1);
+  CHECK(sender.read_of(100, reads_well) >= 90);
+}
+
+TEST_CASE("EagerReads: a way that has never been seen to end is not kept to") {
+  EagerReads reads;
+  int read = 0;
+  for (int i = 0; i < 1000; ++i) read += reads.choose(bytes).way == CopyWay::read ? 1 : 0;
+  CHECK(read <= 60);
+}
+
+TEST_CASE("EagerReads: a way that is slow when it has not been used for a while is not misjudged") {
+  Sender sender;
+  bool last_read = false;
+  int read = 0;
+  for (int i = 0; i < 2000; ++i) {
+    last_read = sender.send({std::uint64_t{last_read ? 2000U : 8000U}, 1300});
+    read += last_read ? 1 : 0;
+  }
+  CHECK(read >= 1950);
+}
