@@ -39,6 +39,30 @@ bool alternate(MPI_Comm comm, int n, int count = rounds) {
 
 }  // namespace
 
+// The first one: nothing that has been written has made pushes the faster way yet.
+TEST_CASE("Sends behind sends are pushed where ways are measured") {
+  TWO_RANKS_WITH_COUNTERS();
+  constexpr int n = 16384;
+  Scene scene;
+  Counters count;
+  const Bytes data = pattern(n, 1);  // not written again, so that reads are fast
+  Bytes in = empty(n);
+  for (int i = 0; i < 10 * rounds; ++i) {
+    if (sender()) MPI_Send(data.data(), n, MPI_BYTE, 1, 3, scene.comm);
+    MPI_Recv(in.data(), n, MPI_BYTE, sender() ? 1 : 0, 3, scene.comm, MPI_STATUS_IGNORE);
+    if (receiver()) MPI_Send(data.data(), n, MPI_BYTE, 0, 3, scene.comm);
+  }
+  MPI_Barrier(scene.comm);
+  const auto before = count["rts_eager_sized"];
+  for (int i = 0; i < 4 * rounds; ++i) {
+    if (sender()) MPI_Send(data.data(), n, MPI_BYTE, 1, 3, scene.comm);
+    if (receiver()) MPI_Recv(in.data(), n, MPI_BYTE, 0, 3, scene.comm, MPI_STATUS_IGNORE);
+  }
+  CHECK(holds(in, n, 1));
+  const auto read = count["rts_eager_sized"] - before;
+  if (sender()) CHECK((are_read() ? read == 4 * rounds : read <= 1));  // the first may be an answer
+}
+
 TEST_CASE("Messages from 4 KiB to the eager limit are read, as the parameter says") {
   TWO_RANKS_WITH_COUNTERS();
   Scene scene;
@@ -151,13 +175,46 @@ TEST_CASE("A sender waits for a receiver that computes now and then only") {
     Bytes in = empty(n);
     if (sender()) {
       MPI_Send(data.data(), n, MPI_BYTE, 1, 3, scene.comm);
+      MPI_Recv(nullptr, 0, MPI_BYTE, 1, 4, scene.comm, MPI_STATUS_IGNORE);
     } else {
       std::this_thread::sleep_for(microseconds(500));
       MPI_Recv(in.data(), n, MPI_BYTE, 0, 3, scene.comm, MPI_STATUS_IGNORE);
       CHECK(holds(in, n, i));
+      MPI_Send(nullptr, 0, MPI_BYTE, 0, 4, scene.comm);
     }
   }
   if (sender() && !are_read()) CHECK(count["rts_eager_sized"] <= messages / 10);
+}
+
+TEST_CASE("A receive with gaps needs no call of a sender that has left MPI") {
+  TWO_RANKS_WITH_COUNTERS();
+  constexpr int n = 8192;
+  Scene scene;
+  Steps steps;
+  MPI_Datatype halves;
+  MPI_Type_vector(n, 1, 2, MPI_BYTE, &halves);
+  MPI_Type_commit(&halves);
+  for (const bool synchronous : {false, true}) {
+    const int base = synchronous ? 2 : 0;
+    if (sender()) {
+      const Bytes data = pattern(n, base);
+      MPI_Request request;
+      (synchronous ? MPI_Issend : MPI_Isend)(data.data(), n, MPI_BYTE, 1, 3, scene.comm, &request);
+      steps.reach(base + 1);
+      steps.wait_for(base + 2);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      Bytes in = empty(2 * n), packed = empty(n);
+      steps.wait_for(base + 1);
+      MPI_Recv(in.data(), 1, halves, 0, 3, scene.comm, MPI_STATUS_IGNORE);
+      steps.reach(base + 2);
+      for (int i = 0; i < n; ++i)
+        packed[static_cast<std::size_t>(i)] = in[2 * static_cast<std::size_t>(i)];
+      CHECK(holds(packed, n, base));
+      CHECK(in[1] == empty(1)[0]);
+    }
+  }
+  MPI_Type_free(&halves);
 }
 
 TEST_CASE("Two processes that both send first are not held up") {

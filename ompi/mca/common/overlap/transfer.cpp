@@ -249,8 +249,8 @@ bool Transfer::chain_end() {
 
 void Transfer::rail_refused(Rail& rail) {
   failed_ = true;
-  if (job_.speaks_for_rail)
-    (job_.direction == Direction::put ? rail.put_failed : rail.get_failed) = true;
+  if (!job_.speaks_for_rail) return;
+  (job_.direction == Direction::put ? rail.put_failed : rail.get_failed) = true;
   refused_for_good(rail);
 }
 

@@ -51,8 +51,8 @@ int retry_in_thread() noexcept {
 
 std::string explain_job(std::span<const CounterRow> rows, const CounterSummary& summary) {
   const auto sum = [&](const char* name) { return sum_of(rows, summary, name); };
-  return explain_gain({.rts_sent = sum("rts_sent") - sum("rts_eager_sized"),
-                       .rts_eager_sized = sum("rts_eager_sized"),
+  return explain_gain({.rts_eager_sized = sum("rts_eager_sized"),
+                       .rts_sent = sum("rts_sent") - sum("rts_eager_sized"),
                        .rts_only = sum("rts_only"),
                        .late_receives = sum("late_receives"),
                        .wildcard_receives = sum("wildcard_receives"),

@@ -20,15 +20,14 @@ BlockingCopies eager_reads() noexcept {
 
 void end_read(SendRequest& request) noexcept {
   const EagerRead read = std::exchange(request.read, {});
-  const std::uint64_t bytes = request.op.length_bytes;
-  const std::uint64_t took_ns = read.started_ns != 0 ? steady_now_ns() - read.started_ns : 0;
-  const bool late = EagerReads::is_late(bytes, took_ns);
+  ReadPace& pace = request.endpoint->read_pace;
   if (request.op.receive != 0) {
-    request.endpoint->read_pace.refuse();
-    return;
+    pace.refuse();
+  } else {
+    const std::uint64_t took_ns = read.started_ns != 0 ? steady_now_ns() - read.started_ns : 0;
+    pml->eager_reads.read(read.paced ? &pace : nullptr, request.op.length_bytes, took_ns,
+                          read.is_sample);
   }
-  if (read.paced) request.endpoint->read_pace.end(late);
-  if (read.is_sample && !late) pml->eager_reads.read(bytes, took_ns);
 }
 
 bool Delivery::copy(Peer& from, const RemoteMemory& memory, std::span<std::byte> into) {

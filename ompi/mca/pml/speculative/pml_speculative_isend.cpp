@@ -98,8 +98,7 @@ EagerReads::Choice choose_eager_way(const SendCall& call, Peer& peer, Endpoint& 
   if (peer.ended || !may_be_read(endpoint) || !is_contiguous(*call.type, call.count)) return {};
   if (eager_reads() == BlockingCopies::read) return {.way = CopyWay::read};
   const bool streams = !peer.has_sent_since() && call.mode != MCA_PML_BASE_SEND_SYNCHRONOUS;
-  return !streams && endpoint.read_pace.may_read() ? pml->eager_reads.choose(call.bytes())
-                                                   : EagerReads::Choice{};
+  return pml->eager_reads.choose(endpoint.read_pace, call.bytes(), streams);
 }
 
 /// A message that could go eagerly, and may be read.

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "copy_ways.hpp"
+#include "ompi/mca/common/overlap/protocol/read_pace.hpp"
 
 namespace overlap::speculative {
 
@@ -30,15 +31,17 @@ class EagerReads {
     /// at first, above all the kernel's.
     bool sample = false;
   };
-  /// @param bytes  of a message that may be read (ReadPace)
-  [[nodiscard]] Choice choose(std::uint64_t bytes) noexcept;
+  /// @param streams  its receiver has sent nothing since the last message to it
+  /// @param pace     the receiver's
+  [[nodiscard]] Choice choose(ReadPace& pace, std::uint64_t bytes, bool streams) noexcept;
   /// A sample has been pushed. @param took_ns  its sender
   void pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept;
-  /// A sample has been read, not late. @param took_ns  from its RTS to its DONE
-  void read(std::uint64_t bytes, std::uint64_t took_ns) noexcept;
-  /// Has the receiver come to MPI for this message, instead of reading it there? Then its time says
-  /// nothing of the way.
-  [[nodiscard]] static bool is_late(std::uint64_t bytes, std::uint64_t took_ns) noexcept;
+  /// A message has been read. Where the receiver had to come to MPI first, the time says nothing of
+  /// the way.
+  /// @param pace       the receiver's; nullptr: a synchronous send, which waits for its receive
+  /// @param took_ns    from its RTS to its DONE
+  /// @param is_sample  as chosen
+  void read(ReadPace* pace, std::uint64_t bytes, std::uint64_t took_ns, bool is_sample) noexcept;
 
  private:
   static constexpr std::uint32_t group_messages = 4;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "ompi/mca/common/overlap/protocol/read_pace.hpp"
 #include "test/support/catch.hpp"
 
 using namespace overlap;
@@ -31,18 +30,14 @@ struct Sender {
   int timed = 0;
 
   bool send(const Machine& machine, std::uint64_t size_bytes = bytes, std::size_t peer = 0) {
-    ReadPace& pace = paces[peer];
-    if (!pace.may_read()) return false;
-    const EagerReads::Choice choice = reads.choose(size_bytes);
+    const EagerReads::Choice choice = reads.choose(paces[peer], size_bytes, false);
     timed += choice.timed ? 1 : 0;
     CHECK((choice.timed || !choice.sample));
     if (choice.way != CopyWay::read) {
       if (choice.sample) reads.pushed(size_bytes, machine.push_ns);
       return false;
     }
-    const bool is_late = EagerReads::is_late(size_bytes, machine.read_ns);
-    pace.end(is_late);
-    if (choice.sample && !is_late) reads.read(size_bytes, machine.read_ns);
+    reads.read(&paces[peer], size_bytes, machine.read_ns, choice.sample);
     return true;
   }
   int read_of(int messages, const Machine& machine, std::uint64_t size_bytes = bytes) {
@@ -139,9 +134,29 @@ TEST_CASE("EagerReads: a late receiver says nothing of what reads take") {
 
 TEST_CASE("EagerReads: a way that has never been seen to end is not kept to") {
   EagerReads reads;
+  ReadPace pace;
   int read = 0;
-  for (int i = 0; i < 1000; ++i) read += reads.choose(bytes).way == CopyWay::read ? 1 : 0;
+  for (int i = 0; i < 1000; ++i)
+    read += reads.choose(pace, bytes, false).way == CopyWay::read ? 1 : 0;
   CHECK(read <= 60);
+}
+
+TEST_CASE("EagerReads: sends behind sends are pushed, and neither timed nor counted") {
+  Sender sender;
+  sender.read_of(300, reads_well);
+  for (int i = 0; i < 100; ++i) {
+    const EagerReads::Choice choice = sender.reads.choose(sender.paces[0], bytes, true);
+    CHECK(choice.way == CopyWay::fragments);
+    CHECK_FALSE(choice.timed);
+  }
+  CHECK(sender.read_of(100, reads_well) >= 90);
+}
+
+TEST_CASE("EagerReads: a synchronous send that waits for its receive says nothing") {
+  Sender sender;
+  sender.read_of(300, reads_well);
+  for (int i = 0; i < 3000; ++i) sender.reads.read(nullptr, bytes, late.read_ns, true);
+  CHECK(sender.read_of(100, reads_well) >= 90);
 }
 
 TEST_CASE("EagerReads: a way that is slow when it has not been used for a while is not misjudged") {

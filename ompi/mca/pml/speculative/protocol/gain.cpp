@@ -49,10 +49,6 @@ std::string reason(const JobTotals& totals) {
          "sender.";
 }
 
-}  // namespace
-
-namespace {
-
 std::string explain_large(const JobTotals& totals) {
   const std::uint64_t large = totals.rts_sent + totals.rtr_used;
   if (large == 0)
@@ -76,8 +72,8 @@ std::string explain_gain(const JobTotals& totals) {
   std::string text = explain_large(totals);
   if (totals.rts_eager_sized != 0)
     text += " " + std::to_string(totals.rts_eager_sized) +
-            " messages up to the eager limit were read by their receiver (rts_eager_sized), which "
-            "was faster than to send them at once.";
+            " messages up to the eager limit were announced, and read by their receiver "
+            "(rts_eager_sized, pml_speculative_blocking_copy).";
   return text;
 }
 

@@ -9,8 +9,8 @@ namespace overlap::speculative {
 
 /// Counters of the whole job, summed up over its processes.
 struct JobTotals {
-  std::uint64_t rts_sent = 0;           ///< of large messages
-  std::uint64_t rts_eager_sized = 0;    ///< of smaller ones
+  std::uint64_t rts_eager_sized = 0;    ///< of messages up to the eager limit
+  std::uint64_t rts_sent = 0;           ///< of larger ones
   std::uint64_t rts_only = 0;           ///< of these, where receives send no RTRs
   std::uint64_t late_receives = 0;      ///< posted after the RTS of their message had come
   std::uint64_t wildcard_receives = 0;  ///< posted in time, with MPI_ANY_SOURCE or MPI_ANY_TAG
