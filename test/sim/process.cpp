@@ -161,8 +161,9 @@ Send& Process::isend(int to, int tag, std::size_t length_bytes, SendMode mode, i
     case SendMode::rendezvous:
     case SendMode::rendezvous_sync:
     case SendMode::eager_sized:
-      send.synchronous = mode == SendMode::rendezvous_sync;
-      send.eager_sized = mode == SendMode::eager_sized;
+    case SendMode::eager_sized_sync:
+      send.synchronous = mode == SendMode::rendezvous_sync || mode == SendMode::eager_sized_sync;
+      send.eager_sized = mode == SendMode::eager_sized || mode == SendMode::eager_sized_sync;
       protocol_.start_send(send, network_.now_ns());
       break;
   }

@@ -60,7 +60,8 @@ enum class SendMode : std::uint8_t {
   eager_sync,
   rendezvous,
   rendezvous_sync,
-  eager_sized,  ///< rendezvous of what could have gone eagerly
+  eager_sized,       ///< rendezvous of what could have gone eagerly
+  eager_sized_sync,  ///< the same of a synchronous send
 };
 
 struct Send : SendOp {

@@ -72,6 +72,7 @@ std::vector<Step> random_program(std::mt19937_64& random, int self, int ranks) {
                               : below(4) == 0          ? SendMode::eager_sync
                               : below(6) == 0          ? SendMode::rendezvous
                               : below(4) == 0          ? SendMode::eager_sized
+                              : below(9) == 0          ? SendMode::eager_sized_sync
                                                        : SendMode::eager;
         program.push_back(send(peer, size, mode, tag));
         break;

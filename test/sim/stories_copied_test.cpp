@@ -28,6 +28,20 @@ TEST_CASE("Eager-sized: a posted receive reads it") {
   CHECK(at_sender(pair).rts_eager_sized == 1);
 }
 
+TEST_CASE("Eager-sized: a synchronous send waits for its receive, and is no late large one") {
+  Pair pair(HazardPolicy::envelope_sequence, {}, copying());
+  Send& send = pair.send(SendMode::eager_sized_sync, 2);
+  pair.settle();
+  CHECK_FALSE(send.complete);
+  Receive& receive = pair.receive_small();
+  pair.settle();
+  CHECK(got(receive, send));
+  const Counters& counters = pair.receiver().counters();
+  CHECK(counters.unexpected_copied + counters.unexpected_pushed == 0);
+  CHECK(counters.late_receives == 0);
+  CHECK(at_sender(pair).rts_eager_sized == 1);
+}
+
 TEST_CASE("Eager-sized: two processes that both send first are both released") {
   Pair pair(HazardPolicy::envelope_sequence, {}, copying());
   Send& there = pair.send(SendMode::eager_sized, 2);

@@ -146,17 +146,19 @@ std::span<const CounterRow> counter_rows() {
        "another job.",
        counter, &counters.rts_only},
       {"rts_eager_sized",
-       "RTSs for messages that could have gone eagerly, and are read over shared memory "
+       "RTSs for messages that could have gone eagerly, to be read over shared memory "
        "(pml_speculative_blocking_copy).",
        counter, &counters.rts_eager_sized},
       {"unexpected_copied", "Such messages that no receive waited for: copied at once.", counter,
        &counters.unexpected_copied},
       {"unexpected_pushed", "The same, where the kernel would not copy: asked for at once.",
        counter, &counters.unexpected_pushed},
-      {"late_receives", "Receives that found the RTS of their message: they were posted late.",
-       counter, &counters.late_receives},
+      {"late_receives",
+       "Receives that found the RTS of their large message: they were posted late.", counter,
+       &counters.late_receives},
       {"wildcard_receives",
-       "Receives with MPI_ANY_SOURCE or MPI_ANY_TAG that an RTS found posted: they send no RTR.",
+       "Receives with MPI_ANY_SOURCE or MPI_ANY_TAG that the RTS of a large message found posted: "
+       "they send no RTR.",
        counter, &counters.wildcard_receives},
       {"rtr_ack_sent", "RTR-ACKs sent.", counter, &counters.rtr_ack_sent},
       {"rts_ack_sent", "RTS-ACKs sent.", counter, &counters.rts_ack_sent},

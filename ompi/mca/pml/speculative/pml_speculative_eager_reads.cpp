@@ -36,8 +36,10 @@ bool Delivery::copy(Peer& from, const RemoteMemory& memory, std::span<std::byte>
   Endpoint* const endpoint = pml->interrupts.inside() ? known_endpoint(from) : endpoint_of(from);
   if (endpoint == nullptr || !memory.accessible || !kernel_copies(*endpoint)) return false;
   Rail& rail = *transfer_rail(*endpoint);
-  return !rail.get_failed && copies_at_once(rail, memory.address) &&
-         copy_at_once(rail, rail.btl().btl_get, memory.address, into);
+  const bool copied = !rail.get_failed && copies_at_once(rail, memory.address) &&
+                      copy_at_once(rail, rail.btl().btl_get, memory.address, into);
+  if (copied) process_counters().get_bytes += into.size();
+  return copied;
 }
 
 }  // namespace overlap::speculative

@@ -55,7 +55,7 @@ bool can_push(Endpoint& endpoint, SendRequest& request) {
 int start_rendezvous(const SendCall& call, Peer& peer, Endpoint& endpoint, SendRequest& request) {
   request.op.peer = &peer;
   const bool large = call.bytes() > endpoint.eager_bytes;
-  request.op.eager_sized = !large && !request.op.synchronous;
+  request.op.eager_sized = !large;
   request.op.caller_waits = call.waits && large && can_push(endpoint, request);
   if (call.buffered() && !move_to_attached_buffer(request)) return MPI_ERR_BUFFER;
   // Who has read before needs nothing of this process.
@@ -64,7 +64,6 @@ int start_rendezvous(const SendCall& call, Peer& peer, Endpoint& endpoint, SendR
   // is decided before the call returns, because the caller may leave MPI.
   const bool rtr_may_come = may_speculate(endpoint);
   if (!rtr_may_come && large) ++process_counters().rts_only;
-  if (!large && request.op.synchronous) ++process_counters().rts_eager_sized;
   pml->protocol.start_send(request.op, rtr_may_come ? steady_now_ns() : 0);
   while (request.op.state == SendState::deferred) {
     pml->driver.poll_thoroughly();

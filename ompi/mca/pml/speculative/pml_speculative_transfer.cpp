@@ -146,7 +146,6 @@ bool ReceiveTransfer::unpack_copy(const Endpoint& endpoint) {
   std::vector<std::byte> packed(op.take_bytes());
   if (!pml->delivery.copy(*op.peer, op.source_memory, packed)) return false;
   pml->delivery.deliver(op, 0, packed);
-  process_counters().get_bytes += packed.size();
   return true;
 }
 

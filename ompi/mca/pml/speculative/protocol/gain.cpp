@@ -72,7 +72,7 @@ std::string explain_gain(const JobTotals& totals) {
   std::string text = explain_large(totals);
   if (totals.rts_eager_sized != 0)
     text += " " + std::to_string(totals.rts_eager_sized) +
-            " messages up to the eager limit were announced, and read by their receiver "
+            " messages up to the eager limit were announced, for their receiver to read "
             "(rts_eager_sized, pml_speculative_blocking_copy).";
   return text;
 }

@@ -11,7 +11,7 @@ constexpr std::uint8_t flags_allowed(Kind kind) noexcept {
   switch (kind) {
     case Kind::rts:
       return flag::hazard_stop | flag::hazard_resume | flag::adapt_stop | flag::adapt_resume |
-             flag::eager_sized | flag::no_memory | flag::sender_waits;
+             flag::eager_sized | flag::no_memory | flag::sender_waits | flag::synchronous;
     case Kind::rtr_ack: return flag::data_done;
     case Kind::rts_ack: return flag::hazard_stop;
     case Kind::rtr: return flag::no_memory | flag::acknowledging;

@@ -50,6 +50,8 @@ inline constexpr std::uint8_t adapt_resume = 0x08;  ///< rts: try again (P1.11)
 inline constexpr std::uint8_t data_done = 0x10;  ///< rtr_ack: the payload is already in the buffer
 inline constexpr std::uint8_t eager_sized =
     0x10;  ///< rts: its sender waits for its receiver to come to MPI, not for a receive
+inline constexpr std::uint8_t synchronous =
+    0x80;  ///< rts, with eager_sized: it waits for a receive all the same
 inline constexpr std::uint8_t no_memory =
     0x20;  ///< rts, rtr, grant: no address to access; the payload must be pushed
 inline constexpr std::uint8_t to_receiver = 0x40;  ///< done: names a receive, otherwise a send

@@ -128,7 +128,7 @@ TEST_CASE("Headers: each kind has its flags and no others") {
     switch (kind) {
       case Kind::rts:
         return flag::hazard_stop | flag::hazard_resume | flag::adapt_stop | flag::adapt_resume |
-               flag::eager_sized | flag::no_memory | flag::sender_waits;
+               flag::eager_sized | flag::no_memory | flag::sender_waits | flag::synchronous;
       case Kind::rtr_ack: return flag::data_done;
       case Kind::rts_ack: return flag::hazard_stop;
       case Kind::rtr: return flag::no_memory | flag::acknowledging;

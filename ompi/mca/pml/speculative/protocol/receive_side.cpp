@@ -17,8 +17,9 @@ constexpr bool rtr_is_out(ReceiveState state) noexcept {
 /// What is taken at once of an RTS without a receive.
 constexpr std::uint64_t taken_bytes(const RtsHeader& rts) noexcept {
   constexpr std::uint64_t most_bytes = std::uint64_t{1} << 20U;  // of any eager limit
-  const bool may_be = (rts.head.flags & flag::eager_sized) != 0 && rts.length_bytes <= most_bytes;
-  return may_be ? rts.length_bytes : 0;
+  constexpr unsigned kinds = flag::eager_sized | flag::synchronous;
+  const bool may_be = (rts.head.flags & kinds) == flag::eager_sized;
+  return may_be && rts.length_bytes <= most_bytes ? rts.length_bytes : 0;
 }
 
 }  // namespace
@@ -69,7 +70,7 @@ Arrived* ReceiveSide::receive_taken(Arrived& message, ReceiveOp& op) {
     return nullptr;
   }
   if (message.kind == Kind::rts) {
-    ++counters_.late_receives;
+    if ((message.flags & flag::eager_sized) == 0) ++counters_.late_receives;
     match_rts(op, message);
     Arrived::destroy(&message);
     return nullptr;

@@ -88,6 +88,7 @@ void SendSide::send_rts(SendOp& op, const Start& start, std::uint8_t adaptation_
   rts.head.flags = start.flags | adaptation_flags;
   if (op.caller_waits) rts.head.flags |= flag::sender_waits;
   if (op.eager_sized) rts.head.flags |= flag::eager_sized;
+  if (op.eager_sized && op.synchronous) rts.head.flags |= flag::synchronous;
   rts.length_bytes = op.length_bytes;
   rts.send = op.handle;
   rts.hazard_epoch = start.epoch;
