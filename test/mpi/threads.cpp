@@ -3,7 +3,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_test.hpp"
 
+#include <pthread.h>
+
 #include <atomic>
+#include <ctime>
 #include <thread>
 
 using namespace overlap::test;
@@ -59,6 +62,23 @@ TEST_CASE("Field: threads with their own tags") {
   CHECK(wrong == 0);
 }
 
+namespace {
+
+/// Wait until a thread has worked for a while: its next call of MPI polls, and begins in less.
+void wait_until_busy(std::thread& thread) {
+  clockid_t clock{};
+  REQUIRE(pthread_getcpuclockid(thread.native_handle(), &clock) == 0);
+  const auto used_ns = [clock] {
+    timespec used{};
+    clock_gettime(clock, &used);
+    return used.tv_sec * 1'000'000'000L + used.tv_nsec;
+  };
+  const long begin_ns = used_ns();
+  while (used_ns() < begin_ns + 200'000) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+}  // namespace
+
 TEST_CASE("A communicator is freed while another thread receives on it") {
   int provided = MPI_THREAD_SINGLE;
   MPI_Query_thread(&provided);
@@ -70,10 +90,13 @@ TEST_CASE("A communicator is freed while another thread receives on it") {
     const MPI_Comm copy = comm;
     if (receiver()) {
       Bytes in = empty(n);
-      std::thread other([&in, copy, source = partner()] {
+      std::atomic<bool> calls{false};
+      std::thread other([&in, &calls, copy, source = partner()] {
+        calls = true;
         MPI_Recv(in.data(), n, MPI_BYTE, source, 9, copy, MPI_STATUS_IGNORE);
       });
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));  // it is in MPI_Recv by then
+      while (!calls) std::this_thread::yield();
+      wait_until_busy(other);  // in MPI_Recv
       MPI_Comm_free(&comm);
       MPI_Send(nullptr, 0, MPI_BYTE, partner(), 1, MPI_COMM_WORLD);
       other.join();

@@ -10,8 +10,9 @@ namespace overlap {
 /// What a process has done with the messages that it was to read.
 ///
 /// Such a message keeps its sender until its receiver comes to MPI. Where that took long one of the
-/// two computes (a sender that does sees late that it has ended): the next messages are pushed, twice as many each time it is late again, and half as
-/// many only when it has come in time as often.
+/// two computes (a sender that does sees late that it has ended): the next messages are pushed,
+/// twice as many each time it is late again, and half as many only when it has come in time as
+/// often.
 class ReadPace {
  public:
   static constexpr std::uint16_t pause_min_messages = 8;

@@ -36,8 +36,8 @@ class EagerReads {
   [[nodiscard]] Choice choose(ReadPace& pace, std::uint64_t bytes, bool streams) noexcept;
   /// A sample has been pushed. @param took_ns  its sender
   void pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept;
-  /// A message has been read. Where the receiver had to come to MPI first, or its sender to look for
-  /// DONE, the time says nothing of the way. A receive with gaps unpacks within it.
+  /// A message has been read. Where the receiver had to come to MPI first, or the sender to look
+  /// for DONE, the time says nothing of the way. A receive with gaps unpacks within it.
   /// @param pace       the receiver's; nullptr: a synchronous send, which waits for its receive
   /// @param took_ns    from its RTS to its DONE
   /// @param is_sample  as chosen
