@@ -52,7 +52,7 @@ has() { [ -x "$build/$1" ] && [ -f "$here/$1.cpp" ]; }
 general=
 for program in $programs; do
     case $program in
-        abort | eager_reads | blocking_copies | cancel_local | fragment_room | chained | coll_* | comms | forever | idle_calls | onesided | polled | progress | speculation | ring_* | rma_*) ;;
+        abort | eager_reads | exchange | blocking_copies | cancel_local | fragment_room | chained | coll_* | comms | forever | idle_calls | onesided | polled | progress | speculation | ring_* | rma_*) ;;
         *) general="$general $program" ;;
     esac
 done
@@ -182,10 +182,10 @@ progress on, default | 2     | -                       | progress pt2pt completi
 progress on, windows | 2     | vader,self              | onesided                                         | 2 | --mca common_overlap_progress on --mca osc rdma,sm
 progress on, spawn   | 2     | vader,tcp,self          | comms                                            | 2 | --mca common_overlap_progress on
 progress on, copied  | 2     | vader,self              | $settings progress                               | 1 | --mca common_overlap_progress on --mca btl_vader_single_copy_mechanism none
-without RTRs         | 2     | vader,self              | speculation cancel_local blocking_copies eager_reads | 1 | --mca pml_speculative_shared_memory auto
-copies measured      | 2     | -                       | blocking_copies eager_reads threads threads_flood completion back_pressure | 1 | --mca pml_speculative_shared_memory auto --mca mpi_yield_when_idle 0
+without RTRs         | 2     | vader,self              | speculation cancel_local blocking_copies eager_reads exchange | 1 | --mca pml_speculative_shared_memory auto
+copies measured      | 2     | -                       | blocking_copies eager_reads exchange threads threads_flood completion back_pressure | 1 | --mca pml_speculative_shared_memory auto --mca mpi_yield_when_idle 0
 copies by reads      | 2     | vader,self              | blocking_copies eager_reads $general             | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy read --mca mpi_yield_when_idle 0
-copies by fragments  | 2     | -                       | blocking_copies eager_reads $settings datatypes threads threads_flood send_status | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments
+copies by fragments  | 2     | -                       | blocking_copies eager_reads exchange $settings datatypes threads threads_flood send_status | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments
 copies by reads, progress | 2 | vader,self             | eager_reads pt2pt threads                        | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy read --mca mpi_yield_when_idle 0 --mca common_overlap_progress on
 copies by reads, no single copy | 2 | vader,self       | eager_reads                                      | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy read --mca mpi_yield_when_idle 0 --mca btl_vader_single_copy_mechanism none
 copies by fragments  | 3 4   | vader,self              | random matching blocking_copies                                | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments

@@ -11,6 +11,7 @@
 
 #include "ompi/mca/common/overlap/entry.hpp"
 #include "ompi/mca/common/overlap/neighbours.hpp"
+#include "ompi/mca/common/overlap/protocol/exchange_pace.hpp"
 #include "ompi/mca/common/overlap/protocol/read_pace.hpp"
 #include "ompi/mca/common/overlap/protocol/work_fifo.hpp"
 #include "opal/mca/common/overlap/capability.hpp"
@@ -111,6 +112,7 @@ class Endpoint {
   /// Largest payload that goes eagerly. Set by whoever makes the endpoint.
   std::uint64_t eager_bytes = 0;
   ReadPace read_pace;  ///< of messages up to that
+  ExchangePace exchange_pace;
 
   /// The BTL for the next message; they take turns.
   [[nodiscard]] Rail& next_eager() noexcept {

@@ -174,6 +174,7 @@ struct Pml {
   CopyWays copy_ways;  ///< progress lock
   EagerReads eager_reads;
   AwaitedCopies awaited_copies;
+  SendRuns send_runs;
   Process shared;                         ///< what of it other components use
   ompi_communicator_t* adding = nullptr;  ///< in add_comm: Open MPI does not find it by its number
 };

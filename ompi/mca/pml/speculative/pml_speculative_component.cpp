@@ -178,6 +178,10 @@ std::span<const CounterRow> counter_rows() {
       {"eager_lent",
        "Eager messages for which a BTL went on using the user's buffer after the call.", counter,
        &counters.eager_lent},
+      {"exchange_pauses",
+       "Sends behind which the process paused for about a microsecond, so that two "
+       "processes that exchange messages through shared memory work side by side.",
+       counter, &counters.exchange_pauses},
       {"put_bytes", "Bytes written into receivers' buffers.", counter, &counters.put_bytes},
       {"get_bytes", "Bytes read from senders' buffers.", counter, &counters.get_bytes},
       {"pipelined_bytes", "Bytes sent as fragments.", counter, &counters.pipelined_bytes},

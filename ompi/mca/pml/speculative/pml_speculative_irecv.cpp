@@ -60,6 +60,7 @@ node::Envelope wait_of(const ReceiveOp& op, const Communicator& comm) noexcept {
 
 [[gnu::always_inline]] inline void start(ReceiveRequest& request) {
   activate(request);
+  pml->send_runs.note_receive();
   ReceiveOp& op = request.op;
   Communicator& comm = protocol_of(request.base.req_base.req_comm);
   op.speculate = false;
@@ -81,6 +82,17 @@ node::Envelope wait_of(const ReceiveOp& op, const Communicator& comm) noexcept {
   return made;
 }
 
+/// An eager message has come ahead of its receive.
+void note_ahead(const Arrived& message) noexcept {
+  if (!ExchangePace::concerns(message.payload_bytes)) return;
+  // Others need the processor, or the lock.
+  if (opal_progress_yield_when_idle || opal_using_threads()) return;
+  Endpoint* const sender = known_endpoint(*message.peer);
+  // Elsewhere nothing is returned to the sender of a message.
+  if (sender != nullptr && is_shared_memory(sender->eager_rails()[0].btl()))
+    sender->exchange_pace.note_ahead(steady_now_ns);
+}
+
 }  // namespace
 
 ReceiveRequest* make_receive(void* buffer, std::size_t count, ompi_datatype_t* type, int source,
@@ -96,6 +108,7 @@ void activate(ReceiveRequest& request) noexcept {
 void start_receive(ReceiveRequest& request) { start(request); }
 
 void finish_arrived(ReceiveRequest& request, Arrived& message) {
+  note_ahead(message);
   pml->delivery.deliver(request.op, 0, {message.payload(), message.payload_bytes});
   Arrived::destroy(&message);
   end_eager(request);

@@ -124,6 +124,31 @@ EagerReads::Choice choose_eager_way(const SendCall& call, Peer& peer, Endpoint& 
   return rc;
 }
 
+/// Behind a message that was pushed (ExchangePace). Polling would only find the other one's next
+/// message ahead of its receive.
+void pause_in_exchange(Endpoint& endpoint, std::uint64_t bytes) noexcept {
+  if (!endpoint.exchange_pace.pauses_behind_send(pml->send_runs.note_send(), steady_now_ns))
+      [[likely]]
+    return;
+  ++process_counters().exchange_pauses;
+  const std::uint64_t end_ns = steady_now_ns() + ExchangePace::pause_ns(bytes);
+  while (steady_now_ns() < end_ns) LinuxPlatform::pause();
+}
+
+/// An eager message that takes its receiver a while.
+[[gnu::noinline]] int start_longer(const SendCall& call, Peer& peer, Endpoint& endpoint,
+                                   SendRequest*& request) {
+  static_assert(ExchangePace::message_end_bytes == EagerReads::message_min_bytes);
+  if (!ExchangePace::concerns(call.bytes())) return start_readable(call, peer, endpoint, request);
+  int rc = OMPI_SUCCESS;
+  if (request != nullptr || call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS)
+    rc = start_with_request(call, peer, endpoint, true, request);
+  else
+    start_eager(call, peer, endpoint, request);
+  pause_in_exchange(endpoint, call.bytes());
+  return rc;
+}
+
 /// Start a message. @param request  in: a persistent request, or nullptr; out: the request that
 /// MPI completes later, or nullptr when the message is complete
 [[gnu::always_inline]] inline int start_message(const SendCall& call, SendRequest*& request) {
@@ -133,8 +158,8 @@ EagerReads::Choice choose_eager_way(const SendCall& call, Peer& peer, Endpoint& 
     return OMPI_ERR_UNREACH;
   int rc = OMPI_SUCCESS;
   const bool eager = call.bytes() <= endpoint->eager_bytes;
-  if (eager && call.bytes() >= EagerReads::message_min_bytes && !call.buffered()) [[unlikely]] {
-    rc = start_readable(call, peer, *endpoint, request);
+  if (eager && call.bytes() >= ExchangePace::message_min_bytes && !call.buffered()) [[unlikely]] {
+    rc = start_longer(call, peer, *endpoint, request);
   } else if (!eager || request != nullptr || call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS)
       [[unlikely]] {
     rc = start_with_request(call, peer, *endpoint, eager, request);

@@ -38,6 +38,7 @@ struct Counters {
   std::uint64_t mutes = 0;  ///< receivers that stopped by themselves (P1.9)
   std::uint64_t early_progress_hits = 0;
   std::uint64_t eager_lent = 0;  ///< a BTL went on using the user's buffer after the call (P3.2)
+  std::uint64_t exchange_pauses = 0;  ///< behind sends (ExchangePace)
   std::uint64_t put_bytes = 0;
   std::uint64_t get_bytes = 0;
   std::uint64_t pipelined_bytes = 0;
