@@ -48,6 +48,32 @@ void handle_interrupted(std::span<const std::byte> message, const void* rail) {
   });
 }
 
+/// Does a message's delivery tell what a copy of it takes? Not of one that is unpacked or cut off.
+bool is_plain_copy(ReceiveOp& op, std::size_t payload_bytes) noexcept {
+  const Endpoint* const sender = known_endpoint(*op.peer);
+  return sender != nullptr && sender->copies_itself() && request_of(op).contiguous &&
+         payload_bytes <= op.capacity_bytes;
+}
+
+/// Of messages that might have been read instead.
+[[gnu::noinline]] void deliver_timed(ReceiveOp& op, std::span<const std::byte> payload) {
+  if (!is_plain_copy(op, payload.size()) || !pml->eager_reads.times_copy(payload.size())) {
+    pml->delivery.deliver(op, 0, payload);
+    return;
+  }
+  const std::uint64_t started_ns = steady_now_ns();
+  pml->delivery.deliver(op, 0, payload);
+  pml->eager_reads.copied(payload.size(), steady_now_ns() - started_ns);
+}
+
+[[gnu::always_inline]] inline void deliver_eager(ReceiveOp& op,
+                                                 std::span<const std::byte> payload) {
+  if (payload.size() >= EagerReads::message_min_bytes) [[unlikely]]
+    deliver_timed(op, payload);
+  else
+    pml->delivery.deliver(op, 0, payload);
+}
+
 /// The short way of an eager message: next in its stream, in one piece, its receive posted.
 void receive_eager(const Received& received) noexcept {
   const std::size_t bytes = received.size();
@@ -62,7 +88,7 @@ void receive_eager(const Received& received) noexcept {
         matched = pml->protocol.try_match_eager(head, bytes - sizeof head, op);
         if (!matched) return;
         pml->driver.note_event();
-        pml->delivery.deliver(*op, 0, {received.data() + sizeof head, bytes - sizeof head});
+        deliver_eager(*op, {received.data() + sizeof head, bytes - sizeof head});
         end_eager(request_of(*op));
       });
       if (matched) return;

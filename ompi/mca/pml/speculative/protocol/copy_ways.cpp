@@ -3,7 +3,6 @@
 #include "copy_ways.hpp"
 
 #include <algorithm>
-#include <bit>
 
 namespace overlap::speculative {
 namespace {
@@ -16,22 +15,18 @@ constexpr CopyWay other(CopyWay way) noexcept {
 
 }  // namespace
 
-CopyWays::Size& CopyWays::size_of(std::uint64_t bytes) noexcept {
-  const int above = std::bit_width(bytes) - smallest_width_;
-  return sizes_[static_cast<std::size_t>(std::clamp(above, 0, static_cast<int>(sizes) - 1))];
-}
-
 float CopyWays::Size::ratio() const noexcept {
   const auto [least, most] = std::minmax(costs[0].ns_per_kib, costs[1].ns_per_kib);
   return costs[0].samples == 0 || costs[1].samples == 0 || least <= 0 ? 1.0F : most / least;
 }
 
-bool CopyWays::Size::is_new() const noexcept {
-  return std::min(costs[0].tries, costs[1].tries) < first_tries;
+/// Of the way that has been tried less often.
+std::uint32_t CopyWays::Size::tries() const noexcept {
+  return std::min(costs[0].tries, costs[1].tries);
 }
 
 /// As often tried, and far apart: that is enough.
-void CopyWays::Size::end_first_tries() noexcept {
+void CopyWays::Size::end_first_tries(std::uint32_t first_tries) noexcept {
   if (costs[0].samples != costs[1].samples || ratio() < far_slower) return;
   costs[0].tries = costs[1].tries = first_tries;
   before_retry_groups = interval_groups = interval_max_groups;
@@ -47,11 +42,11 @@ CopyWay CopyWays::choose(std::uint64_t bytes) noexcept {
   return size.way;
 }
 
-CopyWay CopyWays::choose_for(Size& size) noexcept {
+CopyWay CopyWays::choose_for(Size& size) const noexcept {
   const Cost& read = size.of(CopyWay::read);
   const Cost& fragments = size.of(CopyWay::fragments);
   CopyWay way = CopyWay::read;
-  if (size.is_new()) {
+  if (size.tries() < first_tries_) {
     way = fragments.tries < read.tries ? CopyWay::fragments : CopyWay::read;
   } else {
     // A way that has never been seen to end is none to keep to.
@@ -68,23 +63,21 @@ CopyWay CopyWays::choose_for(Size& size) noexcept {
     }
   }
   Cost& chosen = size.of(way);
-  if (chosen.tries < first_tries) ++chosen.tries;
+  if (chosen.tries < first_tries_) ++chosen.tries;
   return way;
 }
 
 void CopyWays::took(CopyWay way, std::uint64_t bytes, std::uint64_t ns) noexcept {
-  constexpr float weight_down = 0.5F, weight_up = 0.125F, kib_bytes = 1024.0F;
   Size& size = size_of(bytes);
   Cost& cost = size.of(way);
-  const float now = static_cast<float>(ns) * kib_bytes / static_cast<float>(bytes);
+  const float now = ns_per_kib(ns, bytes);
   const bool was_slower = cost.ns_per_kib > size.of(other(way)).ns_per_kib;
-  if (cost.samples < first_tries) {
+  if (cost.samples < first_tries_) {
     cost.ns_per_kib = cost.samples == 0 ? now : std::min(cost.ns_per_kib, now);
     ++cost.samples;
-    size.end_first_tries();
+    size.end_first_tries(first_tries_);
   } else {
-    const float weight = now < cost.ns_per_kib ? weight_down : weight_up;
-    cost.ns_per_kib += weight * (std::min(now, 2 * cost.ns_per_kib) - cost.ns_per_kib);
+    cost.ns_per_kib = near_least(cost.ns_per_kib, now);
   }
   if (was_slower && now < size.of(other(way)).ns_per_kib) {
     size.interval_groups = interval_min_groups;  // the machine has changed

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "copy_costs.hpp"
+
 namespace overlap::speculative {
 
 enum class CopyWay : std::uint8_t {
@@ -23,7 +25,6 @@ enum class CopyWay : std::uint8_t {
 /// (virtual machines) makes the difference: there two copies in the cache take a third of the time.
 class CopyWays {
  public:
-  static constexpr std::uint32_t first_tries = 3;  ///< of each way
   static constexpr std::uint32_t interval_min_groups = 16;
   static constexpr std::uint32_t interval_max_groups = 256;
   static constexpr float far_slower = 32;  ///< times the other's
@@ -31,8 +32,10 @@ class CopyWays {
   /// @param smallest_width  sizes below two to this power are taken for one
   /// @param group_messages  messages of a size that go the same way, one after the other: short
   ///        ones tell what a way takes only when what it needs is in the caches
-  explicit CopyWays(int smallest_width = 16, std::uint32_t group_messages = 1) noexcept
-      : smallest_width_(smallest_width), group_messages_(group_messages) {}
+  /// @param first_tries     groups of each way before one is chosen
+  explicit CopyWays(int smallest_width = 16, std::uint32_t group_messages = 1,
+                    std::uint32_t first_tries = 3) noexcept
+      : size_classes_(smallest_width), group_messages_(group_messages), first_tries_(first_tries) {}
 
   /// The way of the next message of so many bytes.
   [[nodiscard]] CopyWay choose(std::uint64_t bytes) noexcept;
@@ -45,9 +48,7 @@ class CopyWays {
   struct Cost {
     std::uint32_t tries = 0;    ///< messages that were sent this way
     std::uint32_t samples = 0;  ///< that have arrived
-    /// The least of the first ones, then a moving average near the least: what makes a message slow
-    /// (memory touched first, a processor lost) says nothing about its way.
-    float ns_per_kib = 0;
+    float ns_per_kib = 0;       ///< the least of the first ones, then near_least()
   };
   struct Size {
     std::array<Cost, 2> costs{};
@@ -59,18 +60,19 @@ class CopyWays {
     [[nodiscard]] Cost& of(CopyWay way) noexcept { return costs[static_cast<std::size_t>(way)]; }
     /// Of the slower way, in times of the faster one's; 1 before both are known.
     [[nodiscard]] float ratio() const noexcept;
-    [[nodiscard]] bool is_new() const noexcept;
-    void end_first_tries() noexcept;
+    [[nodiscard]] std::uint32_t tries() const noexcept;
+    void end_first_tries(std::uint32_t first_tries) noexcept;
   };
-  [[nodiscard]] Size& size_of(std::uint64_t bytes) noexcept;
-  [[nodiscard]] static CopyWay choose_for(Size& size) noexcept;
+  [[nodiscard]] Size& size_of(std::uint64_t bytes) noexcept {
+    return sizes_[size_classes_.of(bytes)];
+  }
+  [[nodiscard]] CopyWay choose_for(Size& size) const noexcept;
 
-  static constexpr std::size_t sizes = 12;  ///< the smallest, ten powers of two, all above
-
-  int smallest_width_;
+  SizeClasses size_classes_;
   std::uint32_t group_messages_;
+  std::uint32_t first_tries_;
   bool ends_group_ = false;
-  std::array<Size, sizes> sizes_{};
+  std::array<Size, SizeClasses::count> sizes_{};
 };
 
 }  // namespace overlap::speculative

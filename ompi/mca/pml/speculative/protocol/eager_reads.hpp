@@ -34,6 +34,10 @@ class EagerReads {
   /// @param streams  its receiver has sent nothing since this was asked last (Peer)
   /// @param pace     the receiver's
   [[nodiscard]] Choice choose(ReadPace& pace, std::uint64_t bytes, bool streams) noexcept;
+  /// For each pushed message that is copied to its receive here. @returns  whether it is timed
+  [[nodiscard]] bool times_copy(std::uint64_t bytes) noexcept { return copies_.times_next(bytes); }
+  /// A timed one has been copied.
+  void copied(std::uint64_t bytes, std::uint64_t took_ns) noexcept { copies_.took(bytes, took_ns); }
   /// A sample has been pushed. @param took_ns  its sender
   void pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept;
   /// A message has been read. Where the receiver had to come to MPI first, or the sender to look
@@ -45,9 +49,11 @@ class EagerReads {
 
  private:
   static constexpr std::uint32_t group_messages = 4;
-  static constexpr int smallest_width = 13;  ///< of sizes below 8 KiB
+  static constexpr std::uint32_t first_tries = 5;  ///< reads are slow for the first dozen messages
+  static constexpr int smallest_width = 13;        ///< of sizes below 8 KiB
 
-  CopyWays ways_{smallest_width, group_messages};
+  CopyWays ways_{smallest_width, group_messages, first_tries};
+  ReceiveCopies copies_{smallest_width};
 };
 
 }  // namespace overlap::speculative
