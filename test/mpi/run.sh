@@ -1,85 +1,9 @@
 #!/bin/sh
-# Run the MPI programs of this folder over a matrix of configurations: one line PASS, FAIL or SKIP per run.
-#
-#   OVERLAP_BUILD    where the programs are built (in test-mpi)
-#   OVERLAP_PREFIX   a private installation (with env.sh)
-#   PML=ob1          run on another PML: what is only true for this one is left out
+# Run the MPI programs of this folder over a matrix of configurations (level.sh): one line PASS, FAIL or SKIP per run.
 # SPDX-License-Identifier: BSD-3-Clause
 set -u
-here=$(cd "$(dirname "$0")" && pwd)
-build=${OVERLAP_BUILD:?a build folder}/test-mpi
-prefix=${OVERLAP_PREFIX:?a private installation}
-pml=${PML:-speculative}
-mkdir -p "$build" || exit 1
-. "$prefix/env.sh"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-failed=0
-shared_memory=$(mktemp -d /dev/shm/overlap-test-XXXXXX) || exit 1
-export TMPDIR="$build/tmp"
-mkdir -p "$TMPDIR"
-# Spawned processes inherit the environment, not the command line.
-export OMPI_MCA_pml="$pml" OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
-export OMPI_MCA_btl_vader_backing_directory="$shared_memory"
-# Speculation over shared memory too, where it is off by default; the default command line is tested below.
-export OMPI_MCA_pml_speculative_shared_memory=always
-trap 'rm -rf "$shared_memory"' EXIT
-
-pass() { echo "PASS mpi: $*"; }
-fail() { echo "FAIL mpi: $*"; failed=1; }
-
-# result NAME STATUS LOG
-result() {
-    if [ "$2" -eq 0 ]; then pass "$1"; return; fi
-    fail "$1"
-    echo "$1: exit status $2 (124: time limit); end of $3:" >&2
-    tail -n 25 "$3" >&2
-}
-
-# run NAME LIMIT_S RANKS BTL COMMAND...   BTL "": the default
-run() {
-    name=$1 limit_s=$2 ranks=$3 btl=$4
-    shift 4
-    log=$build/$(echo "$name" | tr ' ,=/' '____').log
-    within "$limit_s" "$name" "$log" mpirun -n "$ranks" ${btl:+--mca btl "$btl"} "$@"
-    result "$name" $? "$log"
-}
-
-. "$here/build.sh"
-. "$here/../support/within"
-has() { [ -x "$build/$1" ] && [ -f "$here/$1.cpp" ]; }
-
-# Programs that have rows of their own, or no place in a matrix.
-general=
-for program in $programs; do
-    case $program in
-        abort | eager_reads | exchange | blocking_copies | cancel_local | fragment_room | chained | coll_* | comms | forever | idle_calls | onesided | polled | progress | speculation | ring_* | rma_*) ;;
-        *) general="$general $program" ;;
-    esac
-done
-settings="pt2pt completion probe_cancel random speculation"
-
-# matrix: rows "what | numbers of ranks | BTLs, - for mpirun's own choice | programs | seconds | arguments of mpirun" from the input.
-# cases: which test cases of the programs, as Catch2's command line names them; all when it is empty.
-cases=
-matrix() {
-    while IFS='|' read -r what numbers lists names seconds arguments; do
-        what=$(echo $what) seconds=$(echo $seconds)  # without the blanks of the table
-        case $what in '#'*) continue ;; esac
-        names=$(eval "echo $names")
-        for ranks in $numbers; do
-            for list in $lists; do
-                for program in $names; do
-                    [ -f "$here/$program.cpp" ] || fail "$program: a row names it, and there is no such program"
-                    has "$program" || continue  # build.sh has said why
-                    btl=$list
-                    [ "$list" != - ] || btl=
-                    # shellcheck disable=SC2086
-                    OVERLAP_TEST_SECONDS=$seconds run "$program${btl:+ $btl} np $ranks${what:+, $what}" 90 "$ranks" "$btl" $arguments "$build/$program" $cases
-                done
-            done
-        done
-    done
-}
+level=mpi here=$(cd "$(dirname "$0")" && pwd)
+. "$here/level.sh"
 
 # vader does not reach the processes of another job (comms). Default command line: what users run, no --mca btl at all. Little room: what
 # BTLs cannot take waits with its request. coll/adapt: collectives whose completion callbacks communicate under a mutex of their own. Two
@@ -138,36 +62,6 @@ osc/newrma, copied    | 3    | vader,self              | rma_deferred           
 osc/newrma, progress | 2     | tcp,self vader,self     | rma_progress rma_epochs rma_locks rma_random rma_threads | 2 | --mca osc newrma --mca common_overlap_progress on
 osc/newrma           | 2 3 4 | - tcp,self              | $nonblocking                                     | 2 | --mca osc newrma
 END
-fi
-# Collectives. Every other program calls barriers, too.
-if [ "$pml" != speculative ]; then
-    :
-elif [ ! -f "$prefix/lib/openmpi/mca_coll_mq.so" ]; then
-    echo "SKIP mpi: coll_barriers and others over coll/mq: there is no mca_coll_mq.so in $prefix/lib/openmpi"
-else
-    matrix <<'END'
-coll/mq              | 2 4   | - tcp,self vader,self   | coll_barriers coll_comms coll_data coll_threads  | 2 | --mca coll_mq_priority 100
-coll/mq              | 3 7   | vader,self tcp,self     | coll_barriers coll_comms coll_data               | 2 | --mca coll_mq_priority 100
-coll/mq, radix 3     | 5     | vader,self              | coll_barriers coll_comms                         | 2 | --mca coll_mq_priority 100 --mca coll_mq_radix 3
-coll/mq, window 4    | 3     | vader,self              | coll_barriers coll_data coll_threads             | 2 | --mca coll_mq_priority 100 --mca coll_mq_window 4
-coll/mq, little room | 4     | vader,self tcp,self     | coll_barriers coll_comms coll_data               | 2 | --mca coll_mq_priority 100 --mca btl_vader_free_list_max 16 --mca btl_tcp_free_list_max 16
-coll/mq, two links   | 2     | tcp,self                | coll_barriers coll_data                          | 1 | --mca coll_mq_priority 100 --mca btl_tcp_links 2
-coll/mq, progress    | 2 4   | tcp,self vader,self     | coll_barriers coll_comms coll_data coll_threads coll_progress | 2 | --mca coll_mq_priority 100 --mca common_overlap_progress on
-coll/mq, progress    | 3 5   | vader,self              | coll_progress                                    | 2 | --mca coll_mq_priority 100 --mca common_overlap_progress on
-coll/mq, newrma      | 4     | vader,self              | coll_barriers                                    | 1 | --mca coll_mq_priority 100 --mca osc newrma
-coll/mq, no blocking | 2     | vader,self              | coll_barriers pt2pt                              | 1 | --mca coll_mq_priority 20
-coll/mq              | 2 4   | vader,tcp,self tcp,self | comms                                            | 2 | --mca coll_mq_priority 100
-coll/mq              | 2     | vader,self              | $general                                         | 1 | --mca coll_mq_priority 100
-Open MPI's own       | 2     | vader,self              | coll_barriers coll_comms coll_data coll_threads  | 1 |
-END
-fi
-if [ "$pml" = speculative ] && [ -f "$prefix/lib/openmpi/mca_coll_mq.so" ]; then
-    export OMPI_MCA_coll_mq_priority=100  # for those that are spawned
-    matrix <<'END'
-coll/mq, spawn       | 2 3   | vader,tcp,self tcp,self | coll_spawn                                       | 1 |
-coll/mq, spawn, progress | 2 | vader,tcp,self          | coll_spawn                                       | 1 | --mca common_overlap_progress on
-END
-    unset OMPI_MCA_coll_mq_priority
 fi
 # On another PML the names mean nothing.
 [ "$pml" != speculative ] || matrix <<'END'
@@ -274,13 +168,7 @@ if has abort; then
         done
     done
 fi
-left=$(find "$shared_memory" -mindepth 1)
-if [ -z "$left" ]; then
-    pass "nothing is left in /dev/shm"
-else
-    fail "nothing is left in /dev/shm"
-    echo "$left" >&2
-fi
+check_shared_memory
 # These have their own lines.
 if [ -f "$prefix/include/mpix_overlap.h" ]; then OVERLAP_BUILD=${build%/test-mpi} sh "$here/mpix.sh" || failed=1; fi
 if has progress && [ "$pml" = speculative ]; then OVERLAP_BUILD=${build%/test-mpi} sh "$here/helper.sh" || failed=1; fi
