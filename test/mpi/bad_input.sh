@@ -32,7 +32,8 @@ fail() {
 }
 
 # launch LIMIT_S ARGUMENT...: mpirun; sets log and status.
-# Open MPI 4.1's mpirun now and then loses a help message that several ranks send it at once, and says so: try again then.
+# Open MPI 4.1's mpirun now and then loses a help message that several ranks send it at once, and says so, or crashes itself at its end, in
+# PMIx_server_finalize: try again then.
 launch() {
     limit=$1
     shift
@@ -40,7 +41,7 @@ launch() {
     for attempt in 1 2 3; do
         timeout -k 5 "$limit" mpirun "$@" >"$log" 2>&1 </dev/null
         status=$?
-        grep -q 'ORTE_ERROR_LOG: Data unpack .*show_help' "$log" || break
+        grep -qE 'ORTE_ERROR_LOG: Data unpack .*show_help|PMIx_server_finalize' "$log" || break
     done
 }
 
