@@ -42,6 +42,17 @@ node::Envelope wait_of(const ReceiveOp& op, const Communicator& comm) noexcept {
   return endpoint != nullptr && op.capacity_bytes > endpoint->eager_bytes;
 }
 
+/// An eager message has come ahead of its receive. Those that are probed for always do.
+[[gnu::noinline]] void note_ahead(const Arrived& message) noexcept {
+  if (!ExchangePace::concerns(message.payload_bytes)) return;
+  // Others need the processor, or the lock.
+  if (opal_progress_yield_when_idle || opal_using_threads()) return;
+  Endpoint* const sender = known_endpoint(*message.peer);
+  // Elsewhere nothing is returned to the sender of a message.
+  if (sender != nullptr && is_shared_memory(sender->eager_rails()[0].btl()))
+    sender->exchange_pace.note_ahead(steady_now_ns);
+}
+
 // These two are in every MPI_Irecv and MPI_Recv: a call each, with all its registers saved, is a
 // tenth of what a small message costs here.
 [[gnu::always_inline]] inline ReceiveRequest& make(void* buffer, std::size_t count,
@@ -69,7 +80,9 @@ node::Envelope wait_of(const ReceiveOp& op, const Communicator& comm) noexcept {
     expect_large(request, comm);
   Arrived* eager = pml->protocol.post_receive(comm, op);
   pml->actions.run();  // an acknowledgement that goes out holds the request
-  if (eager != nullptr) finish_arrived(request, *eager);
+  if (eager == nullptr) return;
+  note_ahead(*eager);
+  finish_arrived(request, *eager);
 }
 
 /// @thread  progress lock held
@@ -80,17 +93,6 @@ node::Envelope wait_of(const ReceiveOp& op, const Communicator& comm) noexcept {
   made.caller_waits = waits;
   start(made);
   return made;
-}
-
-/// An eager message has come ahead of its receive.
-void note_ahead(const Arrived& message) noexcept {
-  if (!ExchangePace::concerns(message.payload_bytes)) return;
-  // Others need the processor, or the lock.
-  if (opal_progress_yield_when_idle || opal_using_threads()) return;
-  Endpoint* const sender = known_endpoint(*message.peer);
-  // Elsewhere nothing is returned to the sender of a message.
-  if (sender != nullptr && is_shared_memory(sender->eager_rails()[0].btl()))
-    sender->exchange_pace.note_ahead(steady_now_ns);
 }
 
 }  // namespace
@@ -108,7 +110,6 @@ void activate(ReceiveRequest& request) noexcept {
 void start_receive(ReceiveRequest& request) { start(request); }
 
 void finish_arrived(ReceiveRequest& request, Arrived& message) {
-  note_ahead(message);
   pml->delivery.deliver(request.op, 0, {message.payload(), message.payload_bytes});
   Arrived::destroy(&message);
   end_eager(request);

@@ -139,13 +139,14 @@ void pause_in_exchange(Endpoint& endpoint, std::uint64_t bytes) noexcept {
 [[gnu::noinline]] int start_longer(const SendCall& call, Peer& peer, Endpoint& endpoint,
                                    SendRequest*& request) {
   static_assert(ExchangePace::message_end_bytes == EagerReads::message_min_bytes);
-  if (!ExchangePace::concerns(call.bytes())) return start_readable(call, peer, endpoint, request);
+  const bool exchanges = ExchangePace::concerns(call.bytes());
+  if (!exchanges && !call.buffered()) return start_readable(call, peer, endpoint, request);
   int rc = OMPI_SUCCESS;
   if (request != nullptr || call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS)
     rc = start_with_request(call, peer, endpoint, true, request);
   else
     start_eager(call, peer, endpoint, request);
-  pause_in_exchange(endpoint, call.bytes());
+  if (exchanges) pause_in_exchange(endpoint, call.bytes());
   return rc;
 }
 
@@ -158,7 +159,7 @@ void pause_in_exchange(Endpoint& endpoint, std::uint64_t bytes) noexcept {
     return OMPI_ERR_UNREACH;
   int rc = OMPI_SUCCESS;
   const bool eager = call.bytes() <= endpoint->eager_bytes;
-  if (eager && call.bytes() >= ExchangePace::message_min_bytes && !call.buffered()) [[unlikely]] {
+  if (eager && call.bytes() >= ExchangePace::message_min_bytes) [[unlikely]] {
     rc = start_longer(call, peer, *endpoint, request);
   } else if (!eager || request != nullptr || call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS)
       [[unlikely]] {

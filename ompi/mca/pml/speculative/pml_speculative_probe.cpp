@@ -52,6 +52,7 @@ ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t
       make_receive(buffer, count, type, taken->peer->rank, taken->tag, comm, false);
   OBJ_RELEASE((*message)->comm);  // never the last one: the request has its own
   activate(*request);
+  pml->send_runs.note_receive();
   request->op.peer = taken->peer;
   request->caller_waits = waits;
   request->op.found_by_look = false;
