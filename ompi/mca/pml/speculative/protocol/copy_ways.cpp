@@ -26,45 +26,46 @@ std::uint32_t CopyWays::Size::tries() const noexcept {
 }
 
 /// As often tried, and far apart: that is enough.
-void CopyWays::Size::end_first_tries(std::uint32_t first_tries) noexcept {
+void CopyWays::Size::end_first_tries(std::uint32_t first_groups) noexcept {
   if (costs[0].samples != costs[1].samples || ratio() < far_slower) return;
-  costs[0].tries = costs[1].tries = first_tries;
+  costs[0].tries = costs[1].tries = first_groups;
   before_retry_groups = interval_groups = interval_max_groups;
 }
 
 CopyWay CopyWays::choose(std::uint64_t bytes) noexcept {
   Size& size = size_of(bytes);
-  if (size.left_messages == 0) {
-    size.way = choose_for(size);
-    size.left_messages = group_messages_;
-  }
+  if (size.left_messages == 0) begin_group(size);
   ends_group_ = --size.left_messages == 0;
   return size.way;
 }
 
-CopyWay CopyWays::choose_for(Size& size) const noexcept {
+void CopyWays::begin_group(Size& size) const noexcept {
   const Cost& read = size.of(CopyWay::read);
   const Cost& fragments = size.of(CopyWay::fragments);
-  CopyWay way = CopyWay::read;
-  if (size.tries() < first_tries_) {
-    way = fragments.tries < read.tries ? CopyWay::fragments : CopyWay::read;
+  std::uint32_t groups = 1;
+  if (size.tries() < trials_.first_groups) {
+    size.way = fragments.tries < read.tries ? CopyWay::fragments : CopyWay::read;
   } else {
     // A way that has never been seen to end is none to keep to.
-    const bool knows_read = read.samples > 0;
-    way =
-        !knows_read || fragments.ns_per_kib < read.ns_per_kib ? CopyWay::fragments : CopyWay::read;
+    const bool pushes = read.samples == 0 || fragments.ns_per_kib < read.ns_per_kib;
+    size.way = pushes ? CopyWay::fragments : CopyWay::read;
     if (--size.before_retry_groups == 0) {
-      way = other(way);
-      const auto longest =
-          std::max(interval_max_groups,
-                   static_cast<std::uint32_t>(std::min(far_slower * size.ratio(), interval_limit)));
-      size.interval_groups = std::min(2 * size.interval_groups, longest);
-      size.before_retry_groups = size.interval_groups;
+      size.way = other(size.way);
+      if (size.way == CopyWay::read) groups = trials_.retry_groups;
+      put_off_retry(size);
     }
   }
-  Cost& chosen = size.of(way);
-  if (chosen.tries < first_tries_) ++chosen.tries;
-  return way;
+  size.left_messages = groups * trials_.group_messages;
+  Cost& chosen = size.of(size.way);
+  if (chosen.tries < trials_.first_groups) ++chosen.tries;
+}
+
+void CopyWays::put_off_retry(Size& size) noexcept {
+  const auto longest =
+      std::max(interval_max_groups,
+               static_cast<std::uint32_t>(std::min(far_slower * size.ratio(), interval_limit)));
+  size.interval_groups = std::min(2 * size.interval_groups, longest);
+  size.before_retry_groups = size.interval_groups;
 }
 
 void CopyWays::took(CopyWay way, std::uint64_t bytes, std::uint64_t ns) noexcept {
@@ -72,10 +73,10 @@ void CopyWays::took(CopyWay way, std::uint64_t bytes, std::uint64_t ns) noexcept
   Cost& cost = size.of(way);
   const float now = ns_per_kib(ns, bytes);
   const bool was_slower = cost.ns_per_kib > size.of(other(way)).ns_per_kib;
-  if (cost.samples < first_tries_) {
+  if (cost.samples < trials_.first_groups) {
     cost.ns_per_kib = cost.samples == 0 ? now : std::min(cost.ns_per_kib, now);
     ++cost.samples;
-    size.end_first_tries(first_tries_);
+    size.end_first_tries(trials_.first_groups);
   } else {
     cost.ns_per_kib = near_least(cost.ns_per_kib, now);
   }

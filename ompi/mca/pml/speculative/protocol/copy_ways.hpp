@@ -16,6 +16,16 @@ enum class CopyWay : std::uint8_t {
   fragments,  ///< the sender copies piece by piece into shared memory, the receiver out of it
 };
 
+/// How often each way is tried.
+struct CopyTrials {
+  int smallest_width = 16;  ///< sizes below two to this power are taken for one
+  /// Messages of a size that go the same way, one after the other: short ones tell what a way takes
+  /// only when what it needs is in the caches.
+  std::uint32_t group_messages = 1;
+  std::uint32_t first_groups = 3;  ///< of each way before one is chosen
+  std::uint32_t retry_groups = 1;  ///< of reads, when they are tried again
+};
+
 /// What messages have taken by each way, for each power of two of their sizes.
 ///
 /// The first ones of a size go both ways in turns. Then all go the faster way, but for one now and
@@ -29,17 +39,12 @@ class CopyWays {
   static constexpr std::uint32_t interval_max_groups = 256;
   static constexpr float far_slower = 32;  ///< times the other's
 
-  /// @param smallest_width  sizes below two to this power are taken for one
-  /// @param group_messages  messages of a size that go the same way, one after the other: short
-  ///        ones tell what a way takes only when what it needs is in the caches
-  /// @param first_tries     groups of each way before one is chosen
-  explicit CopyWays(int smallest_width = 16, std::uint32_t group_messages = 1,
-                    std::uint32_t first_tries = 3) noexcept
-      : size_classes_(smallest_width), group_messages_(group_messages), first_tries_(first_tries) {}
+  explicit CopyWays(const CopyTrials& trials = {}) noexcept
+      : trials_(trials), size_classes_(trials.smallest_width) {}
 
   /// The way of the next message of so many bytes.
   [[nodiscard]] CopyWay choose(std::uint64_t bytes) noexcept;
-  /// Was that the last one of its group, whose time says something?
+  /// Was that the last one of those that go the same way, whose time says something?
   [[nodiscard]] bool ends_group() const noexcept { return ends_group_; }
   /// A message has got through. @param bytes  > 0
   void took(CopyWay way, std::uint64_t bytes, std::uint64_t ns) noexcept;
@@ -54,23 +59,23 @@ class CopyWays {
     std::array<Cost, 2> costs{};
     std::uint32_t interval_groups = interval_min_groups;
     std::uint32_t before_retry_groups = interval_min_groups;
-    std::uint32_t left_messages = 0;  ///< of the group
-    CopyWay way = CopyWay::read;      ///< the group's
+    std::uint32_t left_messages = 0;  ///< that go the same way
+    CopyWay way = CopyWay::read;
 
     [[nodiscard]] Cost& of(CopyWay way) noexcept { return costs[static_cast<std::size_t>(way)]; }
     /// Of the slower way, in times of the faster one's; 1 before both are known.
     [[nodiscard]] float ratio() const noexcept;
     [[nodiscard]] std::uint32_t tries() const noexcept;
-    void end_first_tries(std::uint32_t first_tries) noexcept;
+    void end_first_tries(std::uint32_t first_groups) noexcept;
   };
   [[nodiscard]] Size& size_of(std::uint64_t bytes) noexcept {
     return sizes_[size_classes_.of(bytes)];
   }
-  [[nodiscard]] CopyWay choose_for(Size& size) const noexcept;
+  void begin_group(Size& size) const noexcept;
+  static void put_off_retry(Size& size) noexcept;
 
+  CopyTrials trials_;
   SizeClasses size_classes_;
-  std::uint32_t group_messages_;
-  std::uint32_t first_tries_;
   bool ends_group_ = false;
   std::array<Size, SizeClasses::count> sizes_{};
 };

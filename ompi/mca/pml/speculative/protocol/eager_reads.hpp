@@ -48,11 +48,12 @@ class EagerReads {
   void read(ReadPace* pace, std::uint64_t bytes, std::uint64_t took_ns, bool is_sample) noexcept;
 
  private:
-  static constexpr std::uint32_t group_messages = 4;
-  static constexpr std::uint32_t first_tries = 5;  ///< reads are slow for the first dozen messages
-  static constexpr int smallest_width = 13;        ///< of sizes below 8 KiB
+  static constexpr int smallest_width = 13;  ///< of sizes below 8 KiB
+  /// Reads are slow for the first dozen messages, and again when there have been none for a while.
+  static constexpr CopyTrials trials{
+      .smallest_width = smallest_width, .group_messages = 4, .first_groups = 5, .retry_groups = 4};
 
-  CopyWays ways_{smallest_width, group_messages, first_tries};
+  CopyWays ways_{trials};
   ReceiveCopies copies_{smallest_width};
 };
 
