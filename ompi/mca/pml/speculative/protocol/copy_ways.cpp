@@ -51,7 +51,8 @@ void CopyWays::begin_group(Size& size) const noexcept {
     size.way = pushes ? CopyWay::fragments : CopyWay::read;
     if (--size.before_retry_groups == 0) {
       size.way = other(size.way);
-      if (size.way == CopyWay::read) groups = trials_.retry_groups;
+      const bool rare = size.interval_groups >= interval_max_groups;
+      if (rare && size.way == CopyWay::read) groups = trials_.rare_retry_groups;
       put_off_retry(size);
     }
   }

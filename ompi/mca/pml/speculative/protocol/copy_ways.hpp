@@ -22,8 +22,8 @@ struct CopyTrials {
   /// Messages of a size that go the same way, one after the other: short ones tell what a way takes
   /// only when what it needs is in the caches.
   std::uint32_t group_messages = 1;
-  std::uint32_t first_groups = 3;  ///< of each way before one is chosen
-  std::uint32_t retry_groups = 1;  ///< of reads, when they are tried again
+  std::uint32_t first_groups = 3;       ///< of each way before one is chosen
+  std::uint32_t rare_retry_groups = 1;  ///< of reads, when they are tried as seldom as that gets
 };
 
 /// What messages have taken by each way, for each power of two of their sizes.

@@ -50,8 +50,10 @@ class EagerReads {
  private:
   static constexpr int smallest_width = 13;  ///< of sizes below 8 KiB
   /// Reads are slow for the first dozen messages, and again when there have been none for a while.
-  static constexpr CopyTrials trials{
-      .smallest_width = smallest_width, .group_messages = 4, .first_groups = 5, .retry_groups = 4};
+  static constexpr CopyTrials trials{.smallest_width = smallest_width,
+                                     .group_messages = 4,
+                                     .first_groups = 5,
+                                     .rare_retry_groups = 4};
 
   CopyWays ways_{trials};
   ReceiveCopies copies_{smallest_width};
