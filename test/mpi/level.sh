@@ -83,7 +83,6 @@ check_shared_memory() {
     if [ -z "$left" ]; then
         pass "nothing is left in /dev/shm"
     else
-        fail "nothing is left in /dev/shm"
-        echo "$left" >&2
+        fail "nothing is left in /dev/shm:" $left
     fi
 }
