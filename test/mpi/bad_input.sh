@@ -31,17 +31,31 @@ fail() {
     failed=1
 }
 
+# ended LIMIT_S: has $job ended within that time?
+ended() { timeout "$1" tail -s 0.05 -f /dev/null --pid="$job"; }
+
 # launch LIMIT_S ARGUMENT...: mpirun; sets log and status.
-# Open MPI 4.1's mpirun now and then loses a help message that several ranks send it at once, and says so, or crashes itself at its end, in
-# PMIx_server_finalize: try again then.
+# Open MPI 4.1's mpirun now and then loses a help message that several ranks send it at once, and says so; or, at its end, when its
+# processes have gone, it crashes itself or waits for itself for ever in PMIx_server_finalize: try again then.
 launch() {
     limit=$1
     shift
     log=$work/log
     for attempt in 1 2 3; do
-        timeout -k 5 "$limit" mpirun "$@" >"$log" 2>&1 </dev/null
-        status=$?
-        grep -qE 'ORTE_ERROR_LOG: Data unpack .*show_help|PMIx_server_finalize' "$log" || break
+        mpirun "$@" >"$log" 2>&1 </dev/null &
+        job=$! alone=no
+        if ended "$limit"; then
+            wait "$job"
+            status=$?
+        else
+            pgrep -f "^$programs/" >/dev/null || alone=yes
+            kill "$job"
+            ended 5 || kill -9 "$job"
+            wait "$job" 2>/dev/null
+            status=124
+        fi
+        [ $alone = yes ] || grep -qE 'ORTE_ERROR_LOG: Data unpack .*show_help|PMIx_server_finalize' "$log" || break
+        [ $alone = no ] || rm -rf "${segments:?}"/*
     done
 }
 
