@@ -12,6 +12,7 @@
 #include "ompi/mca/common/overlap/entry.hpp"
 #include "ompi/mca/common/overlap/neighbours.hpp"
 #include "ompi/mca/common/overlap/protocol/exchange_pace.hpp"
+#include "ompi/mca/common/overlap/protocol/exchange_run.hpp"
 #include "ompi/mca/common/overlap/protocol/read_pace.hpp"
 #include "ompi/mca/common/overlap/protocol/work_fifo.hpp"
 #include "opal/mca/common/overlap/capability.hpp"
@@ -112,6 +113,7 @@ class Endpoint {
   /// Largest payload that goes eagerly. Set by whoever makes the endpoint.
   std::uint64_t eager_bytes = 0;
   ReadPace read_pace;  ///< of messages up to that
+  ExchangeRun exchange_run;
   ExchangePace exchange_pace;
 
   /// The BTL for the next message; they take turns.

@@ -25,8 +25,7 @@ void end_read(SendRequest& request) noexcept {
     pace.refuse();
   } else {
     const std::uint64_t took_ns = read.started_ns != 0 ? steady_now_ns() - read.started_ns : 0;
-    pml->eager_reads.read(read.paced ? &pace : nullptr, request.op.length_bytes, took_ns,
-                          read.is_sample);
+    pml->eager_reads.read(pace, read.choice, request.op.length_bytes, took_ns);
   }
 }
 

@@ -91,13 +91,24 @@ int start_rendezvous(const SendCall& call, Peer& peer, Endpoint& endpoint, SendR
   return OMPI_SUCCESS;
 }
 
+/// Of any two processes one does.
+bool leads_exchanges(const Endpoint& endpoint) noexcept {
+  return process_number(OPAL_PROC_MY_NAME) < process_number(endpoint.proc().super.proc_name);
+}
+
 /// The way of a message that could go eagerly.
 EagerReads::Choice choose_eager_way(const SendCall& call, Peer& peer, Endpoint& endpoint) {
   // Who has freed the communicator answers nothing.
   if (peer.ended || !may_be_read(endpoint) || !is_contiguous(*call.type, call.count)) return {};
-  if (eager_reads() == BlockingCopies::read) return {.way = CopyWay::read};
-  const bool streams = !peer.has_sent_since() && call.mode != MCA_PML_BASE_SEND_SYNCHRONOUS;
-  return pml->eager_reads.choose(endpoint.read_pace, call.bytes(), streams);
+  if (eager_reads() == BlockingCopies::read) return {.way = CopyWay::read, .paced = true};
+  Replies::Place place = peer.replies.note_send(peer.expected_sequence);
+  if (call.waits) place = place.of_waiting();
+  if (call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS) place = Replies::Place::of_synchronous();
+  EagerReads::Exchange exchange;
+  if (place.turn == SendTurn::several && place.first)
+    exchange = {.leads = leads_exchanges(endpoint), .now_ns = steady_now_ns()};
+  return pml->eager_reads.choose(endpoint.read_pace, endpoint.exchange_run, call.bytes(), place,
+                                 exchange);
 }
 
 /// A message that could go eagerly, and may be read.
@@ -107,10 +118,7 @@ EagerReads::Choice choose_eager_way(const SendCall& call, Peer& peer, Endpoint& 
   const std::uint64_t started_ns = choice.timed ? steady_now_ns() : 0;
   if (choice.way == CopyWay::read) {
     if (request == nullptr) request = &make_request(call, endpoint, false);
-    // A synchronous send waits for its receive either way: that says nothing of the receiver.
-    const bool paced = call.mode != MCA_PML_BASE_SEND_SYNCHRONOUS;
-    request->read = {
-        .outstanding = true, .paced = paced, .is_sample = choice.sample, .started_ns = started_ns};
+    request->read = {.outstanding = true, .choice = choice, .started_ns = started_ns};
     return start_with_request(call, peer, endpoint, false, request);
   }
   int rc = OMPI_SUCCESS;

@@ -130,8 +130,7 @@ struct BlockingCopy {
 /// A message that could have gone eagerly, and is read.
 struct EagerRead {
   bool outstanding = false;
-  bool paced = false;  ///< it counts in the receiver's ReadPace
-  bool is_sample = false;
+  EagerReads::Choice choice;
   std::uint64_t started_ns = 0;  ///< 0: not timed
 };
 

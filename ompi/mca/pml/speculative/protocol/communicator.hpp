@@ -6,11 +6,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "envelope_table.hpp"
 #include "operations.hpp"
+#include "replies.hpp"
 #include "sent_tags.hpp"
 #include "stash.hpp"
 
@@ -48,12 +48,7 @@ struct alignas(64) Peer {
   EnvelopeTable<SendEnvelope> send_envelopes;
   EnvelopeTable<ReceiveEnvelope> receive_envelopes;
   Stash reverse_stash;
-  std::uint32_t seen_sequence = 0;  ///< has_sent_since()
-
-  /// Has the peer sent anything since this was asked last?
-  [[nodiscard]] bool has_sent_since() noexcept {
-    return std::exchange(seen_sequence, expected_sequence) != expected_sequence;
-  }
+  Replies replies;
 
   TagTable<Arrived, &Arrived::by_tag, &Arrived::tag> unexpected;
   List<Arrived, &Arrived::by_peer> unexpected_order;

@@ -176,14 +176,3 @@ TEST_CASE("Matching: equal tags stay in order when the table grows") {
     CHECK(expected == 1000 + static_cast<std::uint64_t>(tag));
   }
 }
-
-TEST_CASE("Peer: has it sent anything since it was asked last?") {
-  Peer peer;
-  CHECK_FALSE(peer.has_sent_since());
-  ++peer.expected_sequence;
-  ++peer.expected_sequence;
-  CHECK(peer.has_sent_since());
-  CHECK_FALSE(peer.has_sent_since());
-  ++peer.expected_sequence;
-  CHECK(peer.has_sent_since());
-}

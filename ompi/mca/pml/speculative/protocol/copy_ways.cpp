@@ -46,9 +46,8 @@ void CopyWays::begin_group(Size& size) const noexcept {
   if (size.tries() < trials_.first_groups) {
     size.way = fragments.tries < read.tries ? CopyWay::fragments : CopyWay::read;
   } else {
-    // A way that has never been seen to end is none to keep to.
-    const bool pushes = read.samples == 0 || fragments.ns_per_kib < read.ns_per_kib;
-    size.way = pushes ? CopyWay::fragments : CopyWay::read;
+    note_faster(size);
+    size.way = size.faster;
     if (--size.before_retry_groups == 0) {
       size.way = other(size.way);
       const bool rare = size.interval_groups >= interval_max_groups;
@@ -59,6 +58,19 @@ void CopyWays::begin_group(Size& size) const noexcept {
   size.left_messages = groups * trials_.group_messages;
   Cost& chosen = size.of(size.way);
   if (chosen.tries < trials_.first_groups) ++chosen.tries;
+}
+
+/// What has become slow may be so for a moment, and the other way's time is an old one.
+void CopyWays::note_faster(Size& size) const noexcept {
+  const Cost& read = size.of(CopyWay::read);
+  const Cost& fragments = size.of(CopyWay::fragments);
+  // A way that has never been seen to end is none to keep to.
+  const bool pushes = read.samples == 0 || fragments.ns_per_kib < read.ns_per_kib;
+  const CopyWay faster = pushes ? CopyWay::fragments : CopyWay::read;
+  if (trials_.change_groups != 0 && size.is_known && faster != size.faster)
+    size.before_retry_groups = size.interval_groups = trials_.change_groups;
+  size.faster = faster;
+  size.is_known = true;
 }
 
 void CopyWays::put_off_retry(Size& size) noexcept {

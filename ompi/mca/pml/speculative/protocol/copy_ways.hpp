@@ -24,6 +24,8 @@ struct CopyTrials {
   std::uint32_t group_messages = 1;
   std::uint32_t first_groups = 3;       ///< of each way before one is chosen
   std::uint32_t rare_retry_groups = 1;  ///< of reads, when they are tried as seldom as that gets
+  /// Groups before the way that was the faster one until now is tried again; 0: as many as ever.
+  std::uint32_t change_groups = 0;
 };
 
 /// What messages have taken by each way, for each power of two of their sizes.
@@ -61,6 +63,8 @@ class CopyWays {
     std::uint32_t before_retry_groups = interval_min_groups;
     std::uint32_t left_messages = 0;  ///< that go the same way
     CopyWay way = CopyWay::read;
+    CopyWay faster = CopyWay::read;  ///< once both ways have been tried
+    bool is_known = false;           ///< which one that is
 
     [[nodiscard]] Cost& of(CopyWay way) noexcept { return costs[static_cast<std::size_t>(way)]; }
     /// Of the slower way, in times of the faster one's; 1 before both are known.
@@ -72,6 +76,7 @@ class CopyWays {
     return sizes_[size_classes_.of(bytes)];
   }
   void begin_group(Size& size) const noexcept;
+  void note_faster(Size& size) const noexcept;
   static void put_off_retry(Size& size) noexcept;
 
   CopyTrials trials_;

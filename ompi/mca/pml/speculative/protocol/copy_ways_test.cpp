@@ -143,6 +143,14 @@ TEST_CASE("Copy ways: several messages under way at once") {
   CHECK(count(send(ways, 30, {1000, 4000}), CopyWay::read) >= 29);
 }
 
+TEST_CASE("Copy ways: a faster way that was slow for a moment is tried again soon") {
+  CopyWays ways({.change_groups = 2});
+  send(ways, 2000, {1000, 4000});
+  for (int i = 0; i < 30; ++i) ways.took(CopyWay::read, bytes, 9000);
+  CHECK(count(send(ways, 20, {1000, 4000}), CopyWay::read) >= 10);
+  CHECK(count(send(ways, 2000, {1000, 4000}), CopyWay::read) >= 1950);
+}
+
 TEST_CASE("Copy ways: with noise, few messages go the slower way") {
   std::mt19937 random(7);
   std::exponential_distribution<double> noise(1.0);

@@ -16,7 +16,7 @@ constexpr std::uint64_t push_ns = 1100;
 /// memory that is not in its own.
 constexpr std::uint64_t lost_cache_ns(std::uint64_t bytes) noexcept { return bytes / 28; }
 
-/// Who is in MPI begins soon, and copies 2 GB/s at least.
+/// Who is in MPI begins soon, and copies 2 GB/s at least, its own messages first.
 constexpr bool is_late(std::uint64_t bytes, std::uint64_t took_ns) noexcept {
   constexpr std::uint64_t wait_max_ns = 8000;
   return took_ns > wait_max_ns + bytes / 2;
@@ -24,11 +24,30 @@ constexpr bool is_late(std::uint64_t bytes, std::uint64_t took_ns) noexcept {
 
 }  // namespace
 
-EagerReads::Choice EagerReads::choose(ReadPace& pace, std::uint64_t bytes, bool streams) noexcept {
-  if (streams || !pace.may_read()) return {};
+EagerReads::Choice EagerReads::choose(ReadPace& pace, ExchangeRun& run, std::uint64_t bytes,
+                                      Replies::Place place, Exchange exchange) noexcept {
+  if (place.turn == SendTurn::several) return choose_of_several(pace, run, bytes, place, exchange);
+  if (place.turn == SendTurn::ahead || !pace.may_read()) return {};
   const CopyWay way = ways_.choose(bytes);
   const bool sample = ways_.ends_group();
-  return {.way = way, .timed = sample || way == CopyWay::read, .sample = sample};
+  const bool read = way == CopyWay::read;
+  return {.way = way, .timed = sample || read, .sample = sample, .paced = read && place.first};
+}
+
+/// The first one decides for all: the receiver is in time, or late, for all.
+EagerReads::Choice EagerReads::choose_of_several(ReadPace& pace, ExchangeRun& run,
+                                                 std::uint64_t bytes, Replies::Place place,
+                                                 Exchange exchange) noexcept {
+  if (place.first) {
+    if (!pace.may_read())
+      ExchangeWays::follow(run, false);
+    else if (!exchange.leads)
+      ExchangeWays::follow(run, place.to_reads);
+    else
+      exchange_ways_.begin(run, bytes, exchange.now_ns);
+  }
+  if (!run.reads) return {};
+  return {.way = CopyWay::read, .timed = place.first, .paced = place.first, .among = place.among};
 }
 
 void EagerReads::pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept {
@@ -37,11 +56,11 @@ void EagerReads::pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept {
   ways_.took(CopyWay::fragments, bytes, took_ns + receive_ns + push_ns);
 }
 
-void EagerReads::read(ReadPace* pace, std::uint64_t bytes, std::uint64_t took_ns,
-                      bool is_sample) noexcept {
-  const bool late = is_late(bytes, took_ns);
-  if (pace != nullptr) pace->end(late);
-  if (is_sample && !late) ways_.took(CopyWay::read, bytes, took_ns + lost_cache_ns(bytes));
+void EagerReads::read(ReadPace& pace, const Choice& choice, std::uint64_t bytes,
+                      std::uint64_t took_ns) noexcept {
+  const bool late = is_late(bytes * choice.among, took_ns);
+  if (choice.paced) pace.end(late);
+  if (choice.sample && !late) ways_.took(CopyWay::read, bytes, took_ns + lost_cache_ns(bytes));
 }
 
 }  // namespace overlap::speculative

@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "copy_ways.hpp"
+#include "exchange_ways.hpp"
+#include "replies.hpp"
 #include "ompi/mca/common/overlap/protocol/read_pace.hpp"
 
 namespace overlap::speculative {
@@ -16,7 +18,8 @@ namespace overlap::speculative {
 /// data that the receiver's cache still has from the last time (a coefficient, a broadcast of the
 /// same buffer, a benchmark) is far quicker to read. So both ways are timed, for each power of two
 /// of the sizes. Sends behind sends are pushed: the copies of both processes are made side by side,
-/// and nobody waits for an answer.
+/// and nobody waits for an answer. Several at a time that answer several go the faster way for such
+/// (ExchangeWays).
 ///
 /// @thread  progress lock held
 class EagerReads {
@@ -30,10 +33,17 @@ class EagerReads {
     /// Timed, and its time says what its way takes: one that has not been used for a while is slow
     /// at first, above all the kernel's.
     bool sample = false;
+    bool paced = false;      ///< a read that tells whether one of the two processes is late
+    std::uint8_t among = 1;  ///< as of its place
   };
-  /// @param streams  its receiver has sent nothing since this was asked last (Peer)
-  /// @param pace     the receiver's
-  [[nodiscard]] Choice choose(ReadPace& pace, std::uint64_t bytes, bool streams) noexcept;
+  /// What several that begin need to know.
+  struct Exchange {
+    bool leads = false;  ///< this process, not the receiver (ExchangeWays)
+    std::uint64_t now_ns = 0;
+  };
+  /// @param pace, run  the receiver's
+  [[nodiscard]] Choice choose(ReadPace& pace, ExchangeRun& run, std::uint64_t bytes,
+                              Replies::Place place, Exchange exchange) noexcept;
   /// For each pushed message that is copied to its receive here. @returns  whether it is timed
   [[nodiscard]] bool times_copy(std::uint64_t bytes) noexcept { return copies_.times_next(bytes); }
   /// A timed one has been copied.
@@ -42,12 +52,15 @@ class EagerReads {
   void pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept;
   /// A message has been read. Where the receiver had to come to MPI first, or the sender to look
   /// for DONE, the time says nothing of the way. A receive with gaps unpacks within it.
-  /// @param pace       the receiver's; nullptr: a synchronous send, which waits for its receive
-  /// @param took_ns    from its RTS to its DONE
-  /// @param is_sample  as chosen
-  void read(ReadPace* pace, std::uint64_t bytes, std::uint64_t took_ns, bool is_sample) noexcept;
+  /// @param pace     the receiver's
+  /// @param took_ns  from its RTS to its DONE
+  void read(ReadPace& pace, const Choice& choice, std::uint64_t bytes,
+            std::uint64_t took_ns) noexcept;
 
  private:
+  [[nodiscard]] Choice choose_of_several(ReadPace& pace, ExchangeRun& run, std::uint64_t bytes,
+                                         Replies::Place place, Exchange exchange) noexcept;
+
   static constexpr int smallest_width = 13;  ///< of sizes below 8 KiB
   /// Reads are slow for the first dozen messages, and again when there have been none for a while.
   static constexpr CopyTrials trials{.smallest_width = smallest_width,
@@ -55,7 +68,8 @@ class EagerReads {
                                      .first_groups = 5,
                                      .rare_retry_groups = 4};
 
-  CopyWays ways_{trials};
+  CopyWays ways_{trials};  ///< of those that are alone
+  ExchangeWays exchange_ways_;
   ReceiveCopies copies_{smallest_width};
 };
 

@@ -13,6 +13,7 @@ using namespace overlap::speculative;
 namespace {
 
 constexpr std::uint64_t bytes = 16384;
+constexpr Replies::Place alone{.turn = SendTurn::alone, .first = true};
 /// Five groups of four each way.
 constexpr int first_messages = 40;
 
@@ -29,17 +30,19 @@ constexpr Machine late{2'000'000, 1300};
 struct Sender {
   EagerReads reads;
   std::array<ReadPace, 4> paces;
+  ExchangeRun run;
   int timed = 0;
 
   bool send(const Machine& machine, std::uint64_t size_bytes = bytes, std::size_t peer = 0) {
-    const EagerReads::Choice choice = reads.choose(paces[peer], size_bytes, false);
+    const EagerReads::Choice choice = reads.choose(paces[peer], run, size_bytes, alone, {});
     timed += choice.timed ? 1 : 0;
     CHECK((choice.timed || !choice.sample));
     if (choice.way != CopyWay::read) {
       if (choice.sample) reads.pushed(size_bytes, machine.push_ns);
       return false;
     }
-    reads.read(&paces[peer], size_bytes, machine.read_ns, choice.sample);
+    CHECK(choice.paced);
+    reads.read(paces[peer], choice, size_bytes, machine.read_ns);
     return true;
   }
   int read_of(int messages, const Machine& machine, std::uint64_t size_bytes = bytes) {
@@ -166,9 +169,10 @@ TEST_CASE("EagerReads: a late receiver says nothing of what reads take") {
 TEST_CASE("EagerReads: a way that has never been seen to end is not kept to") {
   EagerReads reads;
   ReadPace pace;
+  ExchangeRun run;
   int read = 0;
   for (int i = 0; i < 1000; ++i)
-    read += reads.choose(pace, bytes, false).way == CopyWay::read ? 1 : 0;
+    read += reads.choose(pace, run, bytes, alone, {}).way == CopyWay::read ? 1 : 0;
   CHECK(read <= 60);
 }
 
@@ -191,7 +195,9 @@ TEST_CASE("EagerReads: sends behind sends are pushed, and neither timed nor coun
   Sender sender;
   sender.read_of(300, reads_well);
   for (int i = 0; i < 100; ++i) {
-    const EagerReads::Choice choice = sender.reads.choose(sender.paces[0], bytes, true);
+    const Replies::Place ahead{.turn = SendTurn::ahead, .first = i == 0};
+    const EagerReads::Choice choice =
+        sender.reads.choose(sender.paces[0], sender.run, bytes, ahead, {});
     CHECK(choice.way == CopyWay::fragments);
     CHECK_FALSE(choice.timed);
   }
@@ -201,7 +207,14 @@ TEST_CASE("EagerReads: sends behind sends are pushed, and neither timed nor coun
 TEST_CASE("EagerReads: a synchronous send that waits for its receive says nothing") {
   Sender sender;
   sender.read_of(300, reads_well);
-  for (int i = 0; i < 3000; ++i) sender.reads.read(nullptr, bytes, late.read_ns, true);
+  for (int i = 0; i < 3000; ++i) {
+    const EagerReads::Choice choice = sender.reads.choose(sender.paces[0], sender.run, bytes,
+                                                          Replies::Place::of_synchronous(), {});
+    if (choice.way == CopyWay::read)
+      sender.reads.read(sender.paces[0], choice, bytes, late.read_ns);
+    else if (choice.sample)
+      sender.reads.pushed(bytes, reads_well.push_ns);
+  }
   CHECK(sender.read_of(100, reads_well) >= 90);
 }
 
@@ -214,4 +227,80 @@ TEST_CASE("EagerReads: a way that is slow when it has not been used for a while 
     read += last_read ? 1 : 0;
   }
   CHECK(read >= 1950);
+}
+
+namespace {
+
+/// A process that sends several at a time to one that sends as many.
+struct Exchanger {
+  static constexpr std::uint8_t several = 16;
+  static constexpr std::uint64_t round_ns = 40'000;
+
+  EagerReads reads;
+  ReadPace pace;
+  ExchangeRun run;
+  bool leads = true;
+  bool is_read_from = false;  ///< of a follower: what it has got
+  std::uint64_t now_ns = 1;
+  std::uint64_t delay_ns = 0;  ///< of its receiver
+
+  /// @returns  messages that were read, none or all
+  int round(std::uint64_t read_ns) {
+    int read = 0;
+    for (std::uint8_t i = 0; i < several; ++i) {
+      const Replies::Place place{.turn = SendTurn::several,
+                                 .first = i == 0,
+                                 .to_reads = i == 0 && is_read_from,
+                                 .among = static_cast<std::uint8_t>(several - i)};
+      const EagerReads::Choice choice =
+          reads.choose(pace, run, bytes, place, {.leads = leads, .now_ns = now_ns});
+      CHECK_FALSE(choice.sample);
+      if (choice.way != CopyWay::read) continue;
+      ++read;
+      CHECK(choice.paced == (i == 0));
+      reads.read(pace, choice, bytes, read_ns + delay_ns);
+    }
+    CHECK((read == 0 || read == several));
+    now_ns += read > 0 ? read_ns + delay_ns : round_ns;
+    return read;
+  }
+  int rounds_read(int rounds, std::uint64_t read_ns) {
+    int read = 0;
+    for (int i = 0; i < rounds; ++i) read += round(read_ns) > 0 ? 1 : 0;
+    return read;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("EagerReads: several at a time all go the way of exchanges") {
+  Exchanger exchanger;
+  exchanger.rounds_read(300, 30'000);
+  CHECK(exchanger.rounds_read(1000, 30'000) >= 950);
+  exchanger.rounds_read(300, 60'000);
+  CHECK(exchanger.rounds_read(1000, 60'000) <= 60);
+}
+
+TEST_CASE("EagerReads: who does not lead sends the way that it was sent to") {
+  Exchanger follower;
+  follower.leads = false;
+  CHECK(follower.rounds_read(100, 30'000) == 0);
+  follower.is_read_from = true;
+  CHECK(follower.rounds_read(100, 60'000) == 100);
+}
+
+TEST_CASE("EagerReads: several to a process that computes are waited for less and less often") {
+  Exchanger exchanger;
+  exchanger.leads = GENERATE(true, false);
+  exchanger.is_read_from = true;
+  exchanger.rounds_read(100, 30'000);
+  exchanger.delay_ns = 2'000'000;
+  CHECK(exchanger.rounds_read(4000, 30'000) <= 16);
+}
+
+TEST_CASE("EagerReads: an exchange takes as long as all of its messages, and nobody is late") {
+  Exchanger exchanger;
+  exchanger.leads = false;
+  exchanger.is_read_from = true;
+  CHECK(exchanger.rounds_read(100, 130'000) == 100);
 }

@@ -130,6 +130,7 @@ void ReceiveSide::on_rts(Peer& peer, std::span<const std::byte> message, const v
   const auto rts = load<RtsHeader>(message);
   Communicator& comm = *peer.comm;
   ReceiveOp* op = comm.find_posted(peer, rts.head.tag);
+  if ((rts.head.flags & flag::eager_sized) != 0) peer.replies.note_read();
   const bool restarts = config_.speculation && offers_.rts_came(peer, rts, op);
   const std::uint64_t room_bytes = op == nullptr ? taken_bytes(rts) : 0;
   Arrived& arrived = unexpected_.make(peer, rts.head.tag, Kind::rts, rts.length_bytes, room_bytes);

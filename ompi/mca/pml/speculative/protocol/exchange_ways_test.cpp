@@ -1,0 +1,161 @@
+// Which way exchanges of several messages go, as two processes or more see their times.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "exchange_ways.hpp"
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+#include "test/support/catch.hpp"
+
+using namespace overlap;
+using namespace overlap::speculative;
+
+namespace {
+
+constexpr std::uint64_t bytes = 16384;
+
+/// What an exchange takes when both processes go one way, and when one of them does otherwise: no
+/// less than the slower way.
+struct Machine {
+  std::uint64_t read_ns;
+  std::uint64_t push_ns;
+  std::uint64_t computation_ns = 0;
+};
+constexpr Machine reads_well{30'000, 40'000};
+constexpr Machine pushes_well{60'000, 45'000};
+
+/// A process that leads its exchanges with one that follows one exchange later.
+struct Leader {
+  ExchangeWays ways;
+  ExchangeRun run;
+  bool peer_reads = false;
+  std::uint64_t now_ns = 1;
+  std::mt19937 random{7};  // NOLINT: the same each time
+  bool disturbed = false;
+
+  /// @returns  whether it was read
+  bool round(const Machine& machine, std::uint64_t size_bytes = bytes) {
+    ways.begin(run, size_bytes, now_ns);
+    const std::uint64_t slower_ns = std::max(machine.read_ns, machine.push_ns);
+    const std::uint64_t own_ns = run.reads ? machine.read_ns : machine.push_ns;
+    now_ns += machine.computation_ns + (peer_reads == run.reads ? own_ns : slower_ns);
+    peer_reads = run.reads;
+    // A processor is lost for a while now and then.
+    if (disturbed && random() % 50 == 0) now_ns += 2 * slower_ns;
+    if (disturbed) now_ns += random() % (slower_ns / 8);
+    return run.reads;
+  }
+  int read_of(int rounds, const Machine& machine, std::uint64_t size_bytes = bytes) {
+    int read = 0;
+    for (int i = 0; i < rounds; ++i) read += round(machine, size_bytes) ? 1 : 0;
+    return read;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("ExchangeWays: exchanges go the faster way, and try the other one ever less often") {
+  Leader leader;
+  SECTION("read") {
+    leader.read_of(200, reads_well);
+    CHECK(leader.read_of(4000, reads_well) >= 3900);
+  }
+  SECTION("pushed") {
+    leader.read_of(200, pushes_well);
+    const int read = leader.read_of(4000, pushes_well);
+    CHECK(read <= 100);
+    CHECK(read > 0);
+  }
+  SECTION("read, on a machine that is used by others, too") {
+    leader.disturbed = true;
+    leader.read_of(400, reads_well);
+    CHECK(leader.read_of(10'000, reads_well) >= 8500);
+  }
+  SECTION("pushed, on such a machine") {
+    leader.disturbed = true;
+    leader.read_of(400, pushes_well);
+    CHECK(leader.read_of(10'000, pushes_well) <= 1500);
+  }
+}
+
+TEST_CASE("ExchangeWays: what an exchange costs the computation behind it counts") {
+  Leader leader;
+  // The exchange itself is shorter when it is read.
+  constexpr Machine machine{
+      .read_ns = 30'000 + 25'000, .push_ns = 40'000, .computation_ns = 50'000};
+  leader.read_of(400, machine);
+  CHECK(leader.read_of(4000, machine) <= 200);
+}
+
+TEST_CASE("ExchangeWays: a way that becomes the slower one is left") {
+  Leader leader;
+  leader.disturbed = GENERATE(false, true);
+  for (int i = 0; i < 3; ++i) {
+    leader.read_of(6000, reads_well);
+    leader.read_of(300, pushes_well);
+    CHECK(leader.read_of(2000, pushes_well) <= 300);
+    leader.read_of(1500, reads_well);
+    CHECK(leader.read_of(2000, reads_well) >= 1700);
+  }
+}
+
+TEST_CASE("ExchangeWays: sizes know nothing of each other") {
+  Leader leader;
+  for (int i = 0; i < 200; ++i) {
+    leader.round(pushes_well, 8000);
+    leader.round(reads_well, 16384);
+  }
+  // No two exchanges of a group follow each other: no time is of one size.
+  CHECK(leader.read_of(200, reads_well, 32768) >= 160);
+  CHECK(leader.read_of(2000, pushes_well, 8000) <= 100);
+  leader.read_of(200, reads_well, 16384);
+  CHECK(leader.read_of(2000, reads_well, 16384) >= 1900);
+}
+
+TEST_CASE("ExchangeWays: several peers go one way, and one of them may go for good") {
+  ExchangeWays ways;
+  std::array<ExchangeRun, 5> runs;
+  std::uint64_t now_ns = 1;
+  const Machine machine = GENERATE(reads_well, pushes_well);
+  const auto iterate = [&](std::size_t first) {
+    std::size_t read = 0;
+    for (std::size_t i = first; i < runs.size(); ++i) {
+      ways.begin(runs[i], bytes, now_ns);
+      now_ns += 200;
+      read += runs[i].reads ? 1 : 0;
+    }
+    now_ns += read > 0 ? machine.read_ns : machine.push_ns;
+    return read;
+  };
+  const auto read_of = [&](int count, std::size_t first) {
+    int all_read = 0;
+    for (int i = 0; i < count; ++i) {
+      const std::size_t read = iterate(first);
+      // The leader comes first, as long as it comes.
+      if (first == 0) CHECK((read == 0 || read == runs.size()));
+      all_read += read > 0 ? 1 : 0;
+    }
+    return all_read;
+  };
+  read_of(300, 0);
+  const int read = read_of(1000, 0);
+  CHECK((machine.read_ns < machine.push_ns ? read >= 900 : read <= 100));
+  read_of(200, 1);
+  const int later = read_of(4000, 1);
+  CHECK((machine.read_ns < machine.push_ns ? later >= 3600 : later <= 400));
+  CHECK(later != 0);  // still tried
+  CHECK(later != 4000);
+}
+
+TEST_CASE("ExchangeWays: an exchange whose way is given says nothing") {
+  Leader leader;
+  leader.read_of(400, reads_well);
+  for (int i = 0; i < 1000; ++i) {
+    ExchangeWays::follow(leader.run, i % 2 == 0);
+    CHECK(leader.run.reads == (i % 2 == 0));
+    leader.now_ns += i % 2 == 0 ? 1'000'000 : 1;
+    leader.round(reads_well);
+  }
+  CHECK(leader.read_of(200, reads_well) >= 180);
+}
