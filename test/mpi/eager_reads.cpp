@@ -63,6 +63,40 @@ TEST_CASE("Sends behind sends are pushed where ways are measured") {
   if (sender()) CHECK((are_read() ? read == 4 * rounds : read <= 1));  // the first may be an answer
 }
 
+TEST_CASE("Several at a time, to who sends as many, go one way all and both ways by turns") {
+  TWO_RANKS_WITH_COUNTERS();
+  // More than those for which a receiver that was late in the last test case is not asked to read.
+  constexpr int n = 16384, several = 4, exchanges = 600;
+  Scene scene;
+  Counters count;
+  const int other = sender() ? 1 : 0;
+  std::vector<Bytes> data, in(several, empty(n));
+  for (int i = 0; i < several; ++i) data.push_back(pattern(n, i));
+  std::vector<MPI_Request> requests(2 * several);
+  int all = 0, none = 0;
+  for (int round = 0; round < exchanges; ++round) {
+    const auto before = count["rts_eager_sized"];
+    for (int i = 0; i < several; ++i)
+      MPI_Irecv(in[i].data(), n, MPI_BYTE, other, i, scene.comm, &requests[several + i]);
+    for (int i = 0; i < several; ++i)
+      MPI_Isend(data[i].data(), n, MPI_BYTE, other, i, scene.comm, &requests[i]);
+    const auto read = count["rts_eager_sized"] - before;
+    MPI_Waitall(2 * several, requests.data(), MPI_STATUSES_IGNORE);
+    for (int i = 0; i < several; ++i) CHECK(holds(in[i], n, i));
+    all += read == several ? 1 : 0;
+    none += read == 0 ? 1 : 0;
+    in.assign(several, empty(n));
+  }
+  // A process that finds its peer in the middle of the next exchange may take it for two.
+  CHECK(all + none >= exchanges * 9 / 10);
+  if (are_read()) CHECK(none == 0);
+  if (never_read()) CHECK(all == 0);
+  if (!are_read() && !never_read()) {
+    CHECK(all > 0);
+    CHECK(none > 0);
+  }
+}
+
 TEST_CASE("Messages from 4 KiB to the eager limit are read, as the parameter says") {
   TWO_RANKS_WITH_COUNTERS();
   Scene scene;
@@ -135,38 +169,6 @@ TEST_CASE("Windows, exchanges and persistent sends of messages that are read") {
   for (MPI_Request& each : starts) MPI_Request_free(&each);
   if (are_read()) CHECK(count["rts_eager_sized"] == 2 * window * rounds);
   if (never_read()) CHECK(count["rts_eager_sized"] == 0);
-}
-
-TEST_CASE("Several at a time, to who sends as many, go one way all and both ways by turns") {
-  TWO_RANKS_WITH_COUNTERS();
-  constexpr int n = 16384, several = 4;
-  Scene scene;
-  Counters count;
-  const int other = sender() ? 1 : 0;
-  std::vector<Bytes> data, in(several, empty(n));
-  for (int i = 0; i < several; ++i) data.push_back(pattern(n, i));
-  std::vector<MPI_Request> requests(2 * several);
-  int all = 0, none = 0;
-  for (int round = 0; round < 4 * rounds; ++round) {
-    const auto before = count["rts_eager_sized"];
-    for (int i = 0; i < several; ++i)
-      MPI_Irecv(in[i].data(), n, MPI_BYTE, other, i, scene.comm, &requests[several + i]);
-    for (int i = 0; i < several; ++i)
-      MPI_Isend(data[i].data(), n, MPI_BYTE, other, i, scene.comm, &requests[i]);
-    const auto read = count["rts_eager_sized"] - before;
-    MPI_Waitall(2 * several, requests.data(), MPI_STATUSES_IGNORE);
-    for (int i = 0; i < several; ++i) CHECK(holds(in[i], n, i));
-    all += read == several ? 1 : 0;
-    none += read == 0 ? 1 : 0;
-    in.assign(several, empty(n));
-  }
-  CHECK(all + none >= 4 * rounds - 2);  // the first ones answer nothing
-  if (are_read()) CHECK(none == 0);
-  if (never_read()) CHECK(all == 0);
-  if (!are_read() && !never_read()) {
-    CHECK(all > 0);
-    CHECK(none > 0);
-  }
 }
 
 TEST_CASE("A synchronous send that is read ends behind its match") {

@@ -57,6 +57,7 @@ bool is_plain_copy(ReceiveOp& op, std::size_t payload_bytes) noexcept {
 
 /// Of messages that might have been read instead.
 [[gnu::noinline]] void deliver_timed(ReceiveOp& op, std::span<const std::byte> payload) {
+  op.peer->replies.note_message(false);
   if (!is_plain_copy(op, payload.size()) || !pml->eager_reads.times_copy(payload.size())) {
     pml->delivery.deliver(op, 0, payload);
     return;

@@ -42,7 +42,7 @@ node::Envelope wait_of(const ReceiveOp& op, const Communicator& comm) noexcept {
   return endpoint != nullptr && op.capacity_bytes > endpoint->eager_bytes;
 }
 
-/// An eager message has come ahead of its receive. Those that are probed for always do.
+/// An eager message has come ahead of its receive. Those of matched probes always do.
 [[gnu::noinline]] void note_ahead(const Arrived& message) noexcept {
   if (!ExchangePace::concerns(message.payload_bytes)) return;
   // Others need the processor, or the lock.

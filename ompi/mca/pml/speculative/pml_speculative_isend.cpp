@@ -101,14 +101,12 @@ EagerReads::Choice choose_eager_way(const SendCall& call, Peer& peer, Endpoint& 
   // Who has freed the communicator answers nothing.
   if (peer.ended || !may_be_read(endpoint) || !is_contiguous(*call.type, call.count)) return {};
   if (eager_reads() == BlockingCopies::read) return {.way = CopyWay::read, .paced = true};
-  Replies::Place place = peer.replies.note_send(peer.expected_sequence);
-  if (call.waits) place = place.of_waiting();
-  if (call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS) place = Replies::Place::of_synchronous();
-  EagerReads::Exchange exchange;
-  if (place.turn == SendTurn::several && place.first)
-    exchange = {.leads = leads_exchanges(endpoint), .now_ns = steady_now_ns()};
-  return pml->eager_reads.choose(endpoint.read_pace, endpoint.exchange_run, call.bytes(), place,
-                                 exchange);
+  EagerReads::Send send{
+      .bytes = call.bytes(), .arrived = peer.expected_sequence, .leads = leads_exchanges(endpoint)};
+  if (call.waits) send.kind = EagerReads::Kind::waiting;
+  if (call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS) send.kind = EagerReads::Kind::synchronous;
+  return pml->eager_reads.choose(endpoint.read_pace, endpoint.exchange_run, peer.replies, send,
+                                 steady_now_ns);
 }
 
 /// A message that could go eagerly, and may be read.

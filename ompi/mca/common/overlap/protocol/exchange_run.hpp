@@ -6,11 +6,14 @@
 
 namespace overlap {
 
-/// The present one: since when it lasts, and which way its messages go.
+/// The last one that was timed: since when, and which way its messages go.
 struct ExchangeRun {
+  const void* owner = nullptr;  ///< whose exchanges are timed; compared only
+  std::uint32_t others = 0;     ///< exchanges of others since the owner's last one
+  std::uint32_t group = 0;      ///< of exchanges that all go one way; 0: of none
   std::uint64_t began_ns = 0;
-  std::uint32_t group = 0;   ///< of exchanges that all go one way; 0: of none
-  std::uint32_t rounds = 0;  ///< exchanges of the group that have begun
+  std::uint64_t bytes = 0;  ///< of its first message
+  bool tells = false;       ///< its time is that of its way
   bool reads = false;
 };
 

@@ -18,10 +18,12 @@ class ReadPace {
   static constexpr std::uint16_t pause_min_messages = 8;
   static constexpr std::uint16_t pause_max_messages = 1024;
 
-  /// For each message that could be read. @returns  false: it is to be pushed
-  [[nodiscard]] bool may_read() noexcept {
+  /// For each message that could be read, or for several that go one way.
+  /// @returns  false: they are to be pushed
+  [[nodiscard]] bool may_read(std::uint16_t messages = 1) noexcept {
     if (left_messages_ == 0) return true;
-    --left_messages_;
+    left_messages_ =
+        static_cast<std::uint16_t>(left_messages_ - std::min(left_messages_, messages));
     return false;
   }
   /// Has it ever read one? Who may not needs its sender's help.

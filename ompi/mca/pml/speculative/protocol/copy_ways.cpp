@@ -89,7 +89,7 @@ void CopyWays::took(CopyWay way, std::uint64_t bytes, std::uint64_t ns) noexcept
   if (cost.samples < trials_.first_groups) {
     cost.ns_per_kib = cost.samples == 0 ? now : std::min(cost.ns_per_kib, now);
     ++cost.samples;
-    size.end_first_tries(trials_.first_groups);
+    if (trials_.decides_early) size.end_first_tries(trials_.first_groups);
   } else {
     cost.ns_per_kib = near_least(cost.ns_per_kib, now);
   }

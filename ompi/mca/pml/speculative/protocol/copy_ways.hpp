@@ -26,6 +26,8 @@ struct CopyTrials {
   std::uint32_t rare_retry_groups = 1;  ///< of reads, when they are tried as seldom as that gets
   /// Groups before the way that was the faster one until now is tried again; 0: as many as ever.
   std::uint32_t change_groups = 0;
+  /// One that is far slower at first is not tried as often as the other one then.
+  bool decides_early = true;
 };
 
 /// What messages have taken by each way, for each power of two of their sizes.

@@ -16,38 +16,44 @@ constexpr std::uint64_t push_ns = 1100;
 /// memory that is not in its own.
 constexpr std::uint64_t lost_cache_ns(std::uint64_t bytes) noexcept { return bytes / 28; }
 
-/// Who is in MPI begins soon, and copies 2 GB/s at least, its own messages first.
-constexpr bool is_late(std::uint64_t bytes, std::uint64_t took_ns) noexcept {
-  constexpr std::uint64_t wait_max_ns = 8000;
-  return took_ns > wait_max_ns + bytes / 2;
+/// Who is in MPI begins soon, and copies 2 GB/s at least, its own messages first. In an exchange of
+/// several both wait for each other anyway, and its first read may be slow when there have been
+/// none for a while.
+constexpr bool is_late(std::uint64_t bytes, std::uint64_t among, std::uint64_t took_ns) noexcept {
+  const std::uint64_t wait_max_ns = among > 1 ? 50'000 : 8000;
+  return took_ns > wait_max_ns + among * bytes / 2;
 }
 
 }  // namespace
 
-EagerReads::Choice EagerReads::choose(ReadPace& pace, ExchangeRun& run, std::uint64_t bytes,
-                                      Replies::Place place, Exchange exchange) noexcept {
-  if (place.turn == SendTurn::several) return choose_of_several(pace, run, bytes, place, exchange);
+EagerReads::Choice EagerReads::choose(ReadPace& pace, ExchangeRun& run, Replies& replies,
+                                      const Send& send, Clock& now_ns) noexcept {
+  Replies::Place place = replies.note_send(send.arrived);
+  if (send.kind == Kind::waiting) place = place.of_waiting();
+  if (send.kind == Kind::synchronous) place = Replies::Place::of_synchronous();
+  if (place.turn == SendTurn::several) {
+    // The first one decides for all: the receiver is in time, or late, for all.
+    if (place.first) replies.set_reads(exchange_is_read(pace, run, replies, place, send, now_ns));
+    if (!replies.reads()) return {};
+    return {.way = CopyWay::read, .timed = place.first, .paced = place.first, .among = place.among};
+  }
   if (place.turn == SendTurn::ahead || !pace.may_read()) return {};
-  const CopyWay way = ways_.choose(bytes);
+  const CopyWay way = ways_.choose(send.bytes);
   const bool sample = ways_.ends_group();
   const bool read = way == CopyWay::read;
   return {.way = way, .timed = sample || read, .sample = sample, .paced = read && place.first};
 }
 
-/// The first one decides for all: the receiver is in time, or late, for all.
-EagerReads::Choice EagerReads::choose_of_several(ReadPace& pace, ExchangeRun& run,
-                                                 std::uint64_t bytes, Replies::Place place,
-                                                 Exchange exchange) noexcept {
-  if (place.first) {
-    if (!pace.may_read())
-      ExchangeWays::follow(run, false);
-    else if (!exchange.leads)
-      ExchangeWays::follow(run, place.to_reads);
-    else
-      exchange_ways_.begin(run, bytes, exchange.now_ns);
+bool EagerReads::exchange_is_read(ReadPace& pace, ExchangeRun& run, const Replies& replies,
+                                  const Replies::Place& place, const Send& send,
+                                  Clock& now_ns) noexcept {
+  if (!pace.may_read(place.among)) {
+    ExchangeWays::begin_pushed(run);
+    return false;
   }
-  if (!run.reads) return {};
-  return {.way = CopyWay::read, .timed = place.first, .paced = place.first, .among = place.among};
+  if (!send.leads) return place.to_reads;
+  return exchange_ways_.begin(
+      run, {.owner = &replies, .bytes = send.bytes, .messages = place.among, .now_ns = now_ns()});
 }
 
 void EagerReads::pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept {
@@ -56,10 +62,11 @@ void EagerReads::pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept {
   ways_.took(CopyWay::fragments, bytes, took_ns + receive_ns + push_ns);
 }
 
-void EagerReads::read(ReadPace& pace, const Choice& choice, std::uint64_t bytes,
+void EagerReads::read(ReadPace& pace, Replies& replies, const Choice& choice, std::uint64_t bytes,
                       std::uint64_t took_ns) noexcept {
-  const bool late = is_late(bytes * choice.among, took_ns);
+  const bool late = is_late(bytes, choice.among, took_ns);
   if (choice.paced) pace.end(late);
+  if (choice.paced && late) replies.set_reads(false);
   if (choice.sample && !late) ways_.took(CopyWay::read, bytes, took_ns + lost_cache_ns(bytes));
 }
 

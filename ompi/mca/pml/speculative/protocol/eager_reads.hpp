@@ -25,7 +25,7 @@ namespace overlap::speculative {
 class EagerReads {
  public:
   /// Smaller messages are not looked at.
-  static constexpr std::uint64_t message_min_bytes = 4096;
+  static constexpr std::uint64_t message_min_bytes = Replies::message_min_bytes;
 
   struct Choice {
     CopyWay way = CopyWay::fragments;  ///< `fragments`: the message is pushed
@@ -36,14 +36,19 @@ class EagerReads {
     bool paced = false;      ///< a read that tells whether one of the two processes is late
     std::uint8_t among = 1;  ///< as of its place
   };
-  /// What several that begin need to know.
-  struct Exchange {
-    bool leads = false;  ///< this process, not the receiver (ExchangeWays)
-    std::uint64_t now_ns = 0;
+  enum class Kind : std::uint8_t { plain, waiting, synchronous };
+  /// A message that could be read.
+  struct Send {
+    std::uint64_t bytes = 0;
+    std::uint32_t arrived = 0;  ///< messages of its receiver so far
+    Kind kind = Kind::plain;    ///< waiting: its caller waits for it in MPI
+    bool leads = false;         ///< this process, not the receiver (ExchangeWays)
   };
-  /// @param pace, run  the receiver's
-  [[nodiscard]] Choice choose(ReadPace& pace, ExchangeRun& run, std::uint64_t bytes,
-                              Replies::Place place, Exchange exchange) noexcept;
+  using Clock = std::uint64_t() noexcept;
+  /// @param pace, run  the receiver's @param replies  in one communicator
+  /// @param now_ns     asked where several begin
+  [[nodiscard]] Choice choose(ReadPace& pace, ExchangeRun& run, Replies& replies, const Send& send,
+                              Clock& now_ns) noexcept;
   /// For each pushed message that is copied to its receive here. @returns  whether it is timed
   [[nodiscard]] bool times_copy(std::uint64_t bytes) noexcept { return copies_.times_next(bytes); }
   /// A timed one has been copied.
@@ -52,14 +57,15 @@ class EagerReads {
   void pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept;
   /// A message has been read. Where the receiver had to come to MPI first, or the sender to look
   /// for DONE, the time says nothing of the way. A receive with gaps unpacks within it.
-  /// @param pace     the receiver's
-  /// @param took_ns  from its RTS to its DONE
-  void read(ReadPace& pace, const Choice& choice, std::uint64_t bytes,
+  /// @param pace, replies  the receiver's
+  /// @param took_ns        from its RTS to its DONE
+  void read(ReadPace& pace, Replies& replies, const Choice& choice, std::uint64_t bytes,
             std::uint64_t took_ns) noexcept;
 
  private:
-  [[nodiscard]] Choice choose_of_several(ReadPace& pace, ExchangeRun& run, std::uint64_t bytes,
-                                         Replies::Place place, Exchange exchange) noexcept;
+  [[nodiscard]] bool exchange_is_read(ReadPace& pace, ExchangeRun& run, const Replies& replies,
+                                      const Replies::Place& place, const Send& send,
+                                      Clock& now_ns) noexcept;
 
   static constexpr int smallest_width = 13;  ///< of sizes below 8 KiB
   /// Reads are slow for the first dozen messages, and again when there have been none for a while.

@@ -12,19 +12,39 @@ bool ExchangeWays::leads(Group& group, const ExchangeRun& run) noexcept {
   return true;
 }
 
-void ExchangeWays::begin(ExchangeRun& run, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Group& group = group_of_[size_classes_.of(bytes)];
-  const bool is_of_group = run.group != 0 && run.group == group.number;
-  if (is_of_group && run.rounds > cold_rounds) ways_.took(group.way, bytes, now_ns - run.began_ns);
-  if (leads(group, run)) {
-    group.way = ways_.choose(bytes);
-    if (group.has_ended) group.number = ++groups_;
-    group.has_ended = ways_.ends_group();
+/// The time of an exchange ends where the next one begins, of whatever size.
+void ExchangeWays::note_end(const ExchangeRun& run, std::uint64_t now_ns) noexcept {
+  const Group& group = group_of(run.bytes);
+  if (run.tells && run.group == group.number)
+    ways_.took(group.way, run.bytes, now_ns - run.began_ns);
+}
+
+void ExchangeWays::begin_round(Group& group, const Exchange& exchange) noexcept {
+  const bool goes_on =
+      group.number != 0 && (group.rounds < group_rounds || group.messages < group_messages);
+  if (!goes_on) {
+    group.way = ways_.choose(exchange.bytes);
+    group.number = ++groups_;
+    group.rounds = group.messages = 0;
   }
-  run = {.began_ns = now_ns,
+  group.is_warm = group.rounds >= cold_rounds && group.messages >= cold_messages;
+  ++group.rounds;
+  group.messages += exchange.messages;
+}
+
+bool ExchangeWays::begin(ExchangeRun& run, const Exchange& exchange) noexcept {
+  const bool owned = run.owner == nullptr || run.owner == exchange.owner;
+  if (!owned && ++run.others <= others_max) return run.reads;
+  if (owned) note_end(run, exchange.now_ns);
+  Group& group = group_of(exchange.bytes);
+  if (leads(group, run)) begin_round(group, exchange);
+  run = {.owner = exchange.owner,
          .group = group.number,
-         .rounds = run.group == group.number ? run.rounds + 1 : 1,
+         .began_ns = exchange.now_ns,
+         .bytes = exchange.bytes,
+         .tells = group.is_warm,
          .reads = group.way == CopyWay::read};
+  return run.reads;
 }
 
 }  // namespace overlap::speculative

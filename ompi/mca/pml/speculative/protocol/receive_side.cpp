@@ -113,6 +113,7 @@ void ReceiveSide::on_eager(Peer& peer, std::span<const std::byte> message) {
   const auto payload = message.subspan(header_bytes(kind));
   const Handle send = kind == Kind::eager_sync ? load<EagerSyncHeader>(message).send : 0;
   Communicator& comm = *peer.comm;
+  if (payload.size() >= Replies::message_min_bytes) peer.replies.note_message(false);
   if (ReceiveOp* op = comm.find_posted(peer, head.tag)) {
     match_eager(*op, peer, head.tag, payload.size());
     host_.deliver(*op, 0, payload);
@@ -130,7 +131,7 @@ void ReceiveSide::on_rts(Peer& peer, std::span<const std::byte> message, const v
   const auto rts = load<RtsHeader>(message);
   Communicator& comm = *peer.comm;
   ReceiveOp* op = comm.find_posted(peer, rts.head.tag);
-  if ((rts.head.flags & flag::eager_sized) != 0) peer.replies.note_read();
+  if ((rts.head.flags & flag::eager_sized) != 0) peer.replies.note_message(true);
   const bool restarts = config_.speculation && offers_.rts_came(peer, rts, op);
   const std::uint64_t room_bytes = op == nullptr ? taken_bytes(rts) : 0;
   Arrived& arrived = unexpected_.make(peer, rts.head.tag, Kind::rts, rts.length_bytes, room_bytes);

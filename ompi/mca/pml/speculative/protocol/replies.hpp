@@ -11,16 +11,19 @@ namespace overlap::speculative {
 /// Whom a send finds at the other side.
 enum class SendTurn : std::uint8_t {
   ahead,    ///< behind sends that its receiver has not answered: a stream
-  alone,    ///< it answers the only message of its receiver: a round trip, or an exchange
+  alone,    ///< the first one behind a message of its receiver: a round trip, an exchange of one
   several,  ///< one of several messages that answer several: an exchange of more than one at a time
 };
 
 /// What a peer has sent that sends to it have not answered yet.
 class Replies {
  public:
+  /// Smaller messages are answers, too, but make no exchange of several.
+  static constexpr std::uint64_t message_min_bytes = 4096;
+
   struct Place {
     SendTurn turn = SendTurn::ahead;
-    bool first = false;      ///< since the peer's last message
+    bool first = false;      ///< behind a message of the peer, and in front of what answers with it
     bool to_reads = false;   ///< first: of what it answers something was to be read
     std::uint8_t among = 1;  ///< so many messages of the peer it answers with those behind it
 
@@ -35,30 +38,53 @@ class Replies {
       return {.turn = SendTurn::alone};
     }
   };
-  /// For each send that could be read. @param arrived  messages of the peer so far; wraps
+
+  /// For each send that could be read. @param arrived  messages of the peer of any size; wraps
   [[nodiscard]] Place note_send(std::uint32_t arrived) noexcept {
-    const std::uint32_t news = arrived - std::exchange(seen_, arrived);
-    const bool first = news != 0;
-    // What is never answered is forgotten, half of it each time.
-    if (first) owed_ = static_cast<std::uint8_t>(std::min(news + owed_ / 2, owed_max));
-    const std::uint8_t owed = owed_;
-    if (owed == 0) return {.turn = SendTurn::ahead, .first = first};
-    --owed_;
-    const bool alone = first && owed == 1;
-    return {.turn = alone ? SendTurn::alone : SendTurn::several,
-            .first = first,
-            .to_reads = first && std::exchange(was_read_, false),
-            .among = owed};
+    const bool news = arrived != std::exchange(seen_, arrived);
+    // Small messages that come in between change nothing.
+    if (news && (came_ > 0 || owed_ == 0)) return begin();
+    has_several_ = true;
+    if (owed_ == 0) return {};
+    return {.turn = SendTurn::several, .among = owed_--};
   }
-  /// A message of the peer that could have gone eagerly is to be read.
-  void note_read() noexcept { was_read_ = true; }
+  /// The peer has sent a message of message_min_bytes or more that could go eagerly.
+  /// @param read  it is to be read
+  void note_message(bool read) noexcept {
+    if (came_ < most) ++came_;
+    was_read_ = was_read_ || read;
+  }
+
+  /// The way of the present exchange of several: that of its first message.
+  void set_reads(bool reads) noexcept { reads_ = reads; }
+  [[nodiscard]] bool reads() const noexcept { return reads_; }
 
  private:
-  static constexpr std::uint32_t owed_max = UINT8_MAX;
+  /// The first send behind a message of the peer.
+  [[nodiscard]] Place begin() noexcept {
+    // What is never answered is forgotten, half of it each time.
+    const auto owed = static_cast<std::uint8_t>(std::min(came_ + owed_ / 2, most));
+    // Who has answered several with one will do so again.
+    const bool several = owed > 1 && has_several_;
+    Place place{.turn = SendTurn::alone, .first = true, .to_reads = was_read_};
+    if (several) {
+      place.turn = SendTurn::several;
+      place.among = owed;
+    }
+    owed_ = owed > 0 ? owed - 1 : 0;
+    came_ = 0;
+    was_read_ = reads_ = has_several_ = false;
+    return place;
+  }
+
+  static constexpr int most = UINT8_MAX;
 
   std::uint32_t seen_ = 0;
   std::uint8_t owed_ = 0;
-  bool was_read_ = false;
+  std::uint8_t came_ = 0;  ///< since the last first send
+  bool was_read_ : 1 = false;
+  bool reads_ : 1 = false;
+  bool has_several_ : 1 = true;  ///< the last exchange has more than one send
 };
 
 }  // namespace overlap::speculative
