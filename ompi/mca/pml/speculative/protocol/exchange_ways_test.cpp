@@ -170,6 +170,27 @@ TEST_CASE("ExchangeWays: reads are slow for their first dozen messages, and not 
   CHECK(read_of(2000) >= 1800);
 }
 
+TEST_CASE("ExchangeWays: nor are they when the first dozen are the faster ones") {
+  Leader leader;
+  leader.messages = 3;
+  std::uint32_t in_a_row = 0;
+  int read = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const bool first = in_a_row * leader.messages < 12;
+    const bool reads = leader.round({.read_ns = first ? 30'000U : 60'000U, .push_ns = 45'000});
+    in_a_row = reads ? in_a_row + 1 : 0;
+    read += i >= 400 && reads ? 1 : 0;
+  }
+  CHECK(read <= 80);
+}
+
+TEST_CASE("ExchangeWays: a while in which everything is slow changes the way for a moment only") {
+  Leader leader;
+  leader.read_of(4000, pushes_well);
+  leader.read_of(10, {.read_ns = 400'000, .push_ns = 400'000});
+  CHECK(leader.read_of(500, pushes_well) <= 60);
+}
+
 TEST_CASE("ExchangeWays: a slow start says little") {
   Leader leader;
   const int slow = GENERATE(3, 6, 10, 20);
