@@ -82,6 +82,7 @@ BENCHMARKS = {
                                calibrate=True),
     "exchange_1m": Benchmark("exchange", "--sizes 1m", "--sizes 1m --budget-ms 30", "--iterations 20", computes=True,
                              calibrate=True),
+    "several": Benchmark("several", "", "--sizes 16k --messages 2,16 --budget-ms 40", on=("vader",)),
     "crossing": Benchmark("crossing", "", "--sizes 1k,128k,1m --budget-ms 60", "--budget-ms 200 --skews-ns 0,2000,5000,10000",
                           "--sizes 1k,128k,1m --skews-ns 0,2000,5000,10000"),
     "onesided_allocated": Benchmark("onesided", "", "--sizes 8,4k,64k --budget-ms 30", on=("vader",),
@@ -171,6 +172,6 @@ METRICS = {"half_round_trip", "bandwidth", "rate", "overlap", "time", "iteration
            "fairness", "passed_on"}
 # What explains those: in the tables too, but not in plots and brief tables.
 DETAILS = {"transfer", "exposed", "processor"}
-WITH_X = {"progress": "{:.4g} us", "exchange": "comm/comp {:g}", "matching": "{:g} messages", "threads": "{:g} threads", "crossing": "skew {:g} us", "ring_costs": "{:g} peers"}
+WITH_X = {"progress": "{:.4g} us", "exchange": "comm/comp {:g}", "matching": "{:g} messages", "several": "{:g} messages", "threads": "{:g} threads", "crossing": "skew {:g} us", "ring_costs": "{:g} peers"}
 # These have results under the name of the catalogue, not that of their program, because several use the same program.
 NAMED = {name for name in BENCHMARKS if name.startswith(("soft_", "ring_", "frequent_", "rma_"))}
