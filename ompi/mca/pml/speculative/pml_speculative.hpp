@@ -63,6 +63,9 @@ struct ReceiveRequest;
 [[nodiscard]] bool may_be_read(Endpoint& endpoint) noexcept;
 /// How they are, where they may be.
 [[nodiscard]] BlockingCopies eager_reads() noexcept;
+[[nodiscard]] inline EagerReads::Receiver receiver_of(Peer& peer, Endpoint& endpoint) noexcept {
+  return {.pace = endpoint.read_pace, .run = endpoint.exchange_run, .replies = peer.replies};
+}
 /// Print which path messages to this process take (pml_speculative_explain).
 void explain_paths(Endpoint& endpoint);
 /// Processes of other jobs (spawned, connected) may end before this one does.

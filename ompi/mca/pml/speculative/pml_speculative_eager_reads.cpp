@@ -20,14 +20,12 @@ BlockingCopies eager_reads() noexcept {
 
 void end_read(SendRequest& request) noexcept {
   const EagerRead read = std::exchange(request.read, {});
-  ReadPace& pace = request.endpoint->read_pace;
-  Replies& replies = request.op.peer->replies;
+  const EagerReads::Receiver receiver = receiver_of(*request.op.peer, *request.endpoint);
   if (request.op.receive != 0) {
-    pace.refuse();
-    replies.set_reads(false);
+    EagerReads::refused(receiver);
   } else {
     const std::uint64_t took_ns = read.started_ns != 0 ? steady_now_ns() - read.started_ns : 0;
-    pml->eager_reads.read(pace, replies, read.choice, request.op.length_bytes, took_ns);
+    pml->eager_reads.read(receiver, read.choice, request.op.length_bytes, took_ns);
   }
 }
 

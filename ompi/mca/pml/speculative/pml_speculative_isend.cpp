@@ -105,8 +105,7 @@ EagerReads::Choice choose_eager_way(const SendCall& call, Peer& peer, Endpoint& 
       .bytes = call.bytes(), .arrived = peer.expected_sequence, .leads = leads_exchanges(endpoint)};
   if (call.waits) send.kind = EagerReads::Kind::waiting;
   if (call.mode == MCA_PML_BASE_SEND_SYNCHRONOUS) send.kind = EagerReads::Kind::synchronous;
-  return pml->eager_reads.choose(endpoint.read_pace, endpoint.exchange_run, peer.replies, send,
-                                 steady_now_ns);
+  return pml->eager_reads.choose(receiver_of(peer, endpoint), send, steady_now_ns);
 }
 
 /// A message that could go eagerly, and may be read.

@@ -46,8 +46,7 @@ void CopyWays::begin_group(Size& size) const noexcept {
   if (size.tries() < trials_.first_groups) {
     size.way = fragments.tries < read.tries ? CopyWay::fragments : CopyWay::read;
   } else {
-    note_faster(size);
-    size.way = size.faster;
+    size.way = faster_of(size);
     if (--size.before_retry_groups == 0) {
       size.way = other(size.way);
       const bool rare = size.interval_groups >= interval_max_groups;
@@ -61,16 +60,16 @@ void CopyWays::begin_group(Size& size) const noexcept {
 }
 
 /// What has become slow may be so for a moment, and the other way's time is an old one.
-void CopyWays::note_faster(Size& size) const noexcept {
+CopyWay CopyWays::faster_of(Size& size) const noexcept {
   const Cost& read = size.of(CopyWay::read);
   const Cost& fragments = size.of(CopyWay::fragments);
   // A way that has never been seen to end is none to keep to.
   const bool pushes = read.samples == 0 || fragments.ns_per_kib < read.ns_per_kib;
   const CopyWay faster = pushes ? CopyWay::fragments : CopyWay::read;
-  if (trials_.change_groups != 0 && size.is_known && faster != size.faster)
+  if (trials_.change_groups != 0 && size.faster && *size.faster != faster)
     size.before_retry_groups = size.interval_groups = trials_.change_groups;
   size.faster = faster;
-  size.is_known = true;
+  return faster;
 }
 
 void CopyWays::put_off_retry(Size& size) noexcept {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "copy_costs.hpp"
 
@@ -65,8 +66,7 @@ class CopyWays {
     std::uint32_t before_retry_groups = interval_min_groups;
     std::uint32_t left_messages = 0;  ///< that go the same way
     CopyWay way = CopyWay::read;
-    CopyWay faster = CopyWay::read;  ///< once both ways have been tried
-    bool is_known = false;           ///< which one that is
+    std::optional<CopyWay> faster;  ///< once both ways have been tried
 
     [[nodiscard]] Cost& of(CopyWay way) noexcept { return costs[static_cast<std::size_t>(way)]; }
     /// Of the slower way, in times of the faster one's; 1 before both are known.
@@ -78,7 +78,7 @@ class CopyWays {
     return sizes_[size_classes_.of(bytes)];
   }
   void begin_group(Size& size) const noexcept;
-  void note_faster(Size& size) const noexcept;
+  [[nodiscard]] CopyWay faster_of(Size& size) const noexcept;
   static void put_off_retry(Size& size) noexcept;
 
   CopyTrials trials_;

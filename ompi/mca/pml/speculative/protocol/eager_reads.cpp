@@ -26,34 +26,36 @@ constexpr bool is_late(std::uint64_t bytes, std::uint64_t among, std::uint64_t t
 
 }  // namespace
 
-EagerReads::Choice EagerReads::choose(ReadPace& pace, ExchangeRun& run, Replies& replies,
-                                      const Send& send, Clock& now_ns) noexcept {
+EagerReads::Choice EagerReads::choose(const Receiver& receiver, const Send& send,
+                                      Clock& now_ns) noexcept {
+  Replies& replies = receiver.replies;
   Replies::Place place = replies.note_send(send.arrived);
   if (send.kind == Kind::waiting) place = place.of_waiting();
   if (send.kind == Kind::synchronous) place = Replies::Place::of_synchronous();
   if (place.turn == SendTurn::several) {
     // The first one decides for all: the receiver is in time, or late, for all.
-    if (place.first) replies.set_reads(exchange_is_read(pace, run, replies, place, send, now_ns));
+    if (place.first) replies.set_reads(exchange_is_read(receiver, place, send, now_ns));
     if (!replies.reads()) return {};
     return {.way = CopyWay::read, .timed = place.first, .paced = place.first, .among = place.among};
   }
-  if (place.turn == SendTurn::ahead || !pace.may_read()) return {};
+  if (place.turn == SendTurn::ahead || !receiver.pace.may_read()) return {};
   const CopyWay way = ways_.choose(send.bytes);
   const bool sample = ways_.ends_group();
   const bool read = way == CopyWay::read;
   return {.way = way, .timed = sample || read, .sample = sample, .paced = read && place.first};
 }
 
-bool EagerReads::exchange_is_read(ReadPace& pace, ExchangeRun& run, const Replies& replies,
-                                  const Replies::Place& place, const Send& send,
-                                  Clock& now_ns) noexcept {
-  if (!pace.may_read(place.among)) {
-    ExchangeWays::begin_pushed(run);
+bool EagerReads::exchange_is_read(const Receiver& receiver, const Replies::Place& place,
+                                  const Send& send, Clock& now_ns) noexcept {
+  if (!receiver.pace.may_read(place.among)) {
+    ExchangeWays::begin_pushed(receiver.run);
     return false;
   }
   if (!send.leads) return place.to_reads;
-  return exchange_ways_.begin(
-      run, {.owner = &replies, .bytes = send.bytes, .messages = place.among, .now_ns = now_ns()});
+  return exchange_ways_.begin(receiver.run, {.owner = &receiver.replies,
+                                             .bytes = send.bytes,
+                                             .messages = place.among,
+                                             .now_ns = now_ns()});
 }
 
 void EagerReads::pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept {
@@ -62,12 +64,17 @@ void EagerReads::pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept {
   ways_.took(CopyWay::fragments, bytes, took_ns + receive_ns + push_ns);
 }
 
-void EagerReads::read(ReadPace& pace, Replies& replies, const Choice& choice, std::uint64_t bytes,
+void EagerReads::read(const Receiver& receiver, const Choice& choice, std::uint64_t bytes,
                       std::uint64_t took_ns) noexcept {
   const bool late = is_late(bytes, choice.among, took_ns);
-  if (choice.paced) pace.end(late);
-  if (choice.paced && late) replies.set_reads(false);
+  if (choice.paced) receiver.pace.end(late);
+  if (choice.paced && late) receiver.replies.set_reads(false);
   if (choice.sample && !late) ways_.took(CopyWay::read, bytes, took_ns + lost_cache_ns(bytes));
+}
+
+void EagerReads::refused(const Receiver& receiver) noexcept {
+  receiver.pace.refuse();
+  receiver.replies.set_reads(false);
 }
 
 }  // namespace overlap::speculative

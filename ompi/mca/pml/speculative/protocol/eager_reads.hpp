@@ -44,11 +44,15 @@ class EagerReads {
     Kind kind = Kind::plain;    ///< waiting: its caller waits for it in MPI
     bool leads = false;         ///< this process, not the receiver (ExchangeWays)
   };
+  /// What is known of who receives it.
+  struct Receiver {
+    ReadPace& pace;
+    ExchangeRun& run;
+    Replies& replies;  ///< in one communicator
+  };
   using Clock = std::uint64_t() noexcept;
-  /// @param pace, run  the receiver's @param replies  in one communicator
-  /// @param now_ns     asked where several begin
-  [[nodiscard]] Choice choose(ReadPace& pace, ExchangeRun& run, Replies& replies, const Send& send,
-                              Clock& now_ns) noexcept;
+  /// @param now_ns  asked where several begin
+  [[nodiscard]] Choice choose(const Receiver& receiver, const Send& send, Clock& now_ns) noexcept;
   /// For each pushed message that is copied to its receive here. @returns  whether it is timed
   [[nodiscard]] bool times_copy(std::uint64_t bytes) noexcept { return copies_.times_next(bytes); }
   /// A timed one has been copied.
@@ -57,15 +61,15 @@ class EagerReads {
   void pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept;
   /// A message has been read. Where the receiver had to come to MPI first, or the sender to look
   /// for DONE, the time says nothing of the way. A receive with gaps unpacks within it.
-  /// @param pace, replies  the receiver's
-  /// @param took_ns        from its RTS to its DONE
-  void read(ReadPace& pace, Replies& replies, const Choice& choice, std::uint64_t bytes,
+  /// @param took_ns  from its RTS to its DONE
+  void read(const Receiver& receiver, const Choice& choice, std::uint64_t bytes,
             std::uint64_t took_ns) noexcept;
+  /// A message that was to be read had to be pushed: the receiver may not read.
+  static void refused(const Receiver& receiver) noexcept;
 
  private:
-  [[nodiscard]] bool exchange_is_read(ReadPace& pace, ExchangeRun& run, const Replies& replies,
-                                      const Replies::Place& place, const Send& send,
-                                      Clock& now_ns) noexcept;
+  [[nodiscard]] bool exchange_is_read(const Receiver& receiver, const Replies::Place& place,
+                                      const Send& send, Clock& now_ns) noexcept;
 
   static constexpr int smallest_width = 13;  ///< of sizes below 8 KiB
   /// Reads are slow for the first dozen messages, and again when there have been none for a while.

@@ -33,12 +33,13 @@ struct Sender {
   std::array<Replies, 4> replies;
   ExchangeRun run;
   std::uint32_t arrived = 0;  ///< answers, of any peer
+
+  EagerReads::Receiver receiver(std::size_t peer = 0) { return {paces[peer], run, replies[peer]}; }
   int timed = 0;
 
   bool send(const Machine& machine, std::uint64_t size_bytes = bytes, std::size_t peer = 0) {
     const EagerReads::Send message{.bytes = size_bytes, .arrived = ++arrived};
-    const EagerReads::Choice choice =
-        reads.choose(paces[peer], run, replies[peer], message, no_clock);
+    const EagerReads::Choice choice = reads.choose(receiver(peer), message, no_clock);
     timed += choice.timed ? 1 : 0;
     CHECK((choice.timed || !choice.sample));
     if (choice.way != CopyWay::read) {
@@ -46,7 +47,7 @@ struct Sender {
       return false;
     }
     CHECK(choice.paced);
-    reads.read(paces[peer], replies[peer], choice, size_bytes, machine.read_ns);
+    reads.read(receiver(peer), choice, size_bytes, machine.read_ns);
     return true;
   }
   int read_of(int messages, const Machine& machine, std::uint64_t size_bytes = bytes) {
@@ -178,7 +179,7 @@ TEST_CASE("EagerReads: a way that has never been seen to end is not kept to") {
   int read = 0;
   for (std::uint32_t i = 1; i <= 1000; ++i) {
     const EagerReads::Choice choice =
-        reads.choose(pace, run, replies, {.bytes = bytes, .arrived = i}, no_clock);
+        reads.choose({pace, run, replies}, {.bytes = bytes, .arrived = i}, no_clock);
     read += choice.way == CopyWay::read ? 1 : 0;
   }
   CHECK(read <= 60);
@@ -205,8 +206,7 @@ TEST_CASE("EagerReads: sends behind sends are pushed, and neither timed nor coun
   for (int i = 0; i < 100; ++i) {
     // Nothing has come since the last one.
     const EagerReads::Send ahead{.bytes = bytes, .arrived = sender.arrived};
-    const EagerReads::Choice choice =
-        sender.reads.choose(sender.paces[0], sender.run, sender.replies[0], ahead, no_clock);
+    const EagerReads::Choice choice = sender.reads.choose(sender.receiver(), ahead, no_clock);
     CHECK(choice.way == CopyWay::fragments);
     CHECK_FALSE(choice.timed);
   }
@@ -219,10 +219,9 @@ TEST_CASE("EagerReads: a synchronous send that waits for its receive says nothin
   for (int i = 0; i < 3000; ++i) {
     const EagerReads::Send send{
         .bytes = bytes, .arrived = ++sender.arrived, .kind = EagerReads::Kind::synchronous};
-    const EagerReads::Choice choice =
-        sender.reads.choose(sender.paces[0], sender.run, sender.replies[0], send, no_clock);
+    const EagerReads::Choice choice = sender.reads.choose(sender.receiver(), send, no_clock);
     if (choice.way == CopyWay::read)
-      sender.reads.read(sender.paces[0], sender.replies[0], choice, bytes, late.read_ns);
+      sender.reads.read(sender.receiver(), choice, bytes, late.read_ns);
     else if (choice.sample)
       sender.reads.pushed(bytes, reads_well.push_ns);
   }
@@ -259,6 +258,7 @@ struct Exchanger {
   std::uint32_t arrived = 0;
   std::uint64_t delay_ns = 0;  ///< of its receiver
 
+  EagerReads::Receiver receiver() { return {pace, run, replies}; }
   void arrive(std::uint32_t messages, std::uint64_t size_bytes = bytes) {
     arrived += messages;
     if (size_bytes < Replies::message_min_bytes) return;
@@ -267,7 +267,7 @@ struct Exchanger {
   EagerReads::Choice send(EagerReads::Kind kind = EagerReads::Kind::plain) {
     const EagerReads::Send message{
         .bytes = bytes, .arrived = arrived, .kind = kind, .leads = leads};
-    return reads.choose(pace, run, replies, message, exchange_clock);
+    return reads.choose(receiver(), message, exchange_clock);
   }
   /// @returns  messages that were read, none or all
   int round(std::uint64_t read_ns) {
@@ -280,7 +280,7 @@ struct Exchanger {
       if (choices[i].way != CopyWay::read) continue;
       ++read;
       CHECK(choices[i].paced == (i == 0));
-      reads.read(pace, replies, choices[i], bytes, read_ns + delay_ns);
+      reads.read(receiver(), choices[i], bytes, read_ns + delay_ns);
     }
     CHECK((read == 0 || read == several));
     exchange_now_ns += read > 0 ? read_ns + delay_ns : push_ns;
@@ -339,8 +339,21 @@ TEST_CASE("EagerReads: behind a late read the rest of its exchange is pushed") {
   const EagerReads::Choice first = exchanger.send();
   REQUIRE(first.way == CopyWay::read);
   CHECK(exchanger.send().way == CopyWay::read);
-  exchanger.reads.read(exchanger.pace, exchanger.replies, first, bytes, 2'000'000);
+  exchanger.reads.read(exchanger.receiver(), first, bytes, 2'000'000);
   for (int i = 2; i < Exchanger::several; ++i) CHECK(exchanger.send().way == CopyWay::fragments);
+}
+
+TEST_CASE(
+    "EagerReads: behind a refused read the rest of its exchange is pushed, and the next ones") {
+  Exchanger exchanger;
+  exchanger.leads = false;
+  exchanger.is_read_from = true;
+  static_cast<void>(exchanger.rounds_read(10, 30'000));
+  exchanger.arrive(Exchanger::several);
+  REQUIRE(exchanger.send().way == CopyWay::read);
+  EagerReads::refused(exchanger.receiver());
+  CHECK(exchanger.send().way == CopyWay::fragments);
+  CHECK(exchanger.rounds_read(60, 30'000) == 0);
 }
 
 TEST_CASE("EagerReads: behind a first send that waits nothing goes an earlier exchange's way") {
@@ -363,7 +376,7 @@ TEST_CASE("EagerReads: answers to small messages are alone, whoever leads") {
     exchanger.arrive(2, 8);
     const EagerReads::Choice choice = exchanger.send();
     if (choice.way == CopyWay::read)
-      exchanger.reads.read(exchanger.pace, exchanger.replies, choice, bytes, 2000);
+      exchanger.reads.read(exchanger.receiver(), choice, bytes, 2000);
     else if (choice.sample)
       exchanger.reads.pushed(bytes, 1300);
     read += i >= first_messages && choice.way == CopyWay::read ? 1 : 0;
