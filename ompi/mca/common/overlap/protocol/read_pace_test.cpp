@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "read_pace.hpp"
 
+#include <random>
+
 #include "test/support/catch.hpp"
 
 using namespace overlap;
@@ -32,7 +34,7 @@ TEST_CASE("ReadPace: who is late again and again is asked less and less often") 
   CHECK(pushed_before_read(pace) == 1024);
 }
 
-TEST_CASE("ReadPace: who is late now and then is trusted again as slowly") {
+TEST_CASE("ReadPace: who is late now and then is asked ever less often, too") {
   ReadPace pace;
   for (int i = 0; i < 20; ++i) {
     for (int in_time = 0; in_time < 3; ++in_time) read(pace, false);
@@ -41,12 +43,50 @@ TEST_CASE("ReadPace: who is late now and then is trusted again as slowly") {
   }
   read(pace, true);
   CHECK(pushed_before_read(pace) == 1024);
-  for (int i = 0; i < 1024; ++i) read(pace, false);
-  read(pace, true);
-  CHECK(pushed_before_read(pace) == 1024);  // 512, and twice that
-  for (int i = 0; i < 2048; ++i) read(pace, false);
-  read(pace, true);
-  CHECK(pushed_before_read(pace) <= 512);
+}
+
+TEST_CASE("ReadPace: who is in time again is trusted soon, however late it has been before") {
+  ReadPace pace;
+  const auto make_late = [&pace] {
+    for (int i = 0; i < 10; ++i) {
+      read(pace, true);
+      static_cast<void>(pushed_before_read(pace));
+    }
+  };
+  const auto pause_behind = [&](int in_time, std::uint16_t messages) {
+    make_late();
+    for (int i = 0; i < in_time; ++i) {
+      REQUIRE(pace.may_read(messages));
+      pace.end(false, messages);
+    }
+    read(pace, true);
+    return pushed_before_read(pace);
+  };
+  CHECK(pause_behind(63, 1) == 1024);
+  CHECK(pause_behind(64, 1) == 1024);  // 512, and twice that
+  CHECK(pause_behind(2 * 64, 1) == 512);
+  CHECK(pause_behind(5 * 64, 1) == 64);
+  CHECK(pause_behind(7 * 64, 1) == 8);
+  // Several that go one way count as such.
+  CHECK(pause_behind(8, 16) == 512);
+  CHECK(pause_behind(7 * 64, UINT8_MAX) == 8);
+}
+
+TEST_CASE("ReadPace: who loses its processor now and then is mostly asked") {
+  std::mt19937 random{7};  // NOLINT: the same each time
+  ReadPace pace;
+  for (int i = 0; i < 10; ++i) {
+    read(pace, true);
+    static_cast<void>(pushed_before_read(pace));
+  }
+  int asked = 0;
+  constexpr int rounds = 100'000;
+  for (int i = 0; i < rounds; ++i) {
+    if (!pace.may_read()) continue;
+    ++asked;
+    pace.end(random() % 200 == 0);
+  }
+  CHECK(asked >= rounds * 8 / 10);
 }
 
 TEST_CASE("ReadPace: who is in time is always asked") {
