@@ -63,6 +63,35 @@ TEST_CASE("Sends behind sends are pushed where ways are measured") {
   if (sender()) CHECK((are_read() ? read == 4 * rounds : read <= 1));  // the first may be an answer
 }
 
+// In front of those whose receivers are late: who has been is not asked to read.
+TEST_CASE("Who sends one after the other does not wait for who has sent a stream before") {
+  TWO_RANKS_WITH_COUNTERS();
+  constexpr int n = 16384, stream = 200, messages = 100;
+  Scene scene;
+  Counters count;
+  const Bytes data = pattern(n, 1);
+  Bytes in = empty(n);
+  for (int i = 0; i < stream; ++i) {
+    if (receiver()) MPI_Send(data.data(), n, MPI_BYTE, 0, 3, scene.comm);
+    if (sender()) MPI_Recv(in.data(), n, MPI_BYTE, 1, 3, scene.comm, MPI_STATUS_IGNORE);
+  }
+  MPI_Barrier(scene.comm);
+  const auto before = count["rts_eager_sized"];
+  for (int i = 0; i < messages; ++i) {
+    if (sender()) {
+      MPI_Request request;
+      MPI_Isend(data.data(), n, MPI_BYTE, 1, 4, scene.comm, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      std::this_thread::sleep_for(microseconds(500));
+      MPI_Recv(in.data(), n, MPI_BYTE, 0, 4, scene.comm, MPI_STATUS_IGNORE);
+      CHECK(holds(in, n, 1));
+      in = empty(n);
+    }
+  }
+  if (sender() && !are_read()) CHECK(count["rts_eager_sized"] - before <= 2);
+}
+
 TEST_CASE("Several at a time, to who sends as many, go one way all and both ways by turns") {
   TWO_RANKS_WITH_COUNTERS();
   // More than those for which a receiver that was late in the last test case is not asked to read.
@@ -218,6 +247,33 @@ TEST_CASE("A sender waits for a receiver that computes now and then only") {
     }
   }
   if (sender() && !are_read()) CHECK(count["rts_eager_sized"] <= messages / 10);
+}
+
+TEST_CASE("Who sends several at a time waits for a receiver that computes now and then only") {
+  TWO_RANKS_WITH_COUNTERS();
+  constexpr int n = 16384, several = 2, exchanges = 200;
+  Scene scene;
+  Counters count;
+  const int other = sender() ? 1 : 0;
+  const Bytes data = pattern(n, 1);
+  std::vector<Bytes> in(several, empty(n));
+  std::vector<MPI_Request> requests(several);
+  const auto send_all = [&] {
+    for (MPI_Request& each : requests)
+      MPI_Isend(data.data(), n, MPI_BYTE, other, 3, scene.comm, &each);
+    MPI_Waitall(several, requests.data(), MPI_STATUSES_IGNORE);
+  };
+  for (int i = 0; i < exchanges; ++i) {
+    if (sender()) send_all();
+    if (receiver()) std::this_thread::sleep_for(microseconds(500));
+    for (Bytes& each : in) {
+      MPI_Recv(each.data(), n, MPI_BYTE, other, 3, scene.comm, MPI_STATUS_IGNORE);
+      CHECK(holds(each, n, 1));
+    }
+    if (receiver()) send_all();
+    in.assign(several, empty(n));
+  }
+  if (sender() && !are_read()) CHECK(count["rts_eager_sized"] <= several * exchanges / 10);
 }
 
 TEST_CASE("A receive with gaps needs no call of a sender that has left MPI") {

@@ -36,7 +36,7 @@ EagerReads::Choice EagerReads::choose(const Receiver& receiver, const Send& send
     // The first one decides for all: the receiver is in time, or late, for all.
     if (place.first) replies.set_reads(exchange_is_read(receiver, place, send, now_ns));
     if (!replies.reads()) return {};
-    return {.way = CopyWay::read, .timed = place.first, .paced = place.first, .among = place.among};
+    return {.way = CopyWay::read, .timed = place.first, .paced = place.first, .place = place};
   }
   if (place.turn == SendTurn::ahead || !receiver.pace.may_read()) return {};
   const CopyWay way = ways_.choose(send.bytes);
@@ -66,8 +66,10 @@ void EagerReads::pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept {
 
 void EagerReads::read(const Receiver& receiver, const Choice& choice, std::uint64_t bytes,
                       std::uint64_t took_ns) noexcept {
-  const bool late = is_late(bytes, choice.among, took_ns);
-  if (choice.paced) receiver.pace.end(late);
+  const bool ends_first = choice.place.turn == SendTurn::several && choice.place.first;
+  const std::uint8_t among = ends_first ? receiver.replies.end_first(choice.place) : 1;
+  const bool late = is_late(bytes, among, took_ns);
+  if (choice.paced) receiver.pace.end(late, among);
   if (choice.paced && late) receiver.replies.set_reads(false);
   if (choice.sample && !late) ways_.took(CopyWay::read, bytes, took_ns + lost_cache_ns(bytes));
 }

@@ -279,6 +279,7 @@ struct Exchanger {
       CHECK_FALSE(choices[i].sample);
       if (choices[i].way != CopyWay::read) continue;
       ++read;
+      CHECK(choices[i].timed == (i == 0));
       CHECK(choices[i].paced == (i == 0));
       reads.read(receiver(), choices[i], bytes, read_ns + delay_ns);
     }
@@ -330,6 +331,42 @@ TEST_CASE("EagerReads: an exchange takes as long as all of its messages, and nob
   CHECK(exchanger.rounds_read(100, 170'000) == 100);
 }
 
+TEST_CASE("EagerReads: a tenth of a millisecond for two is late") {
+  Exchanger exchanger;
+  exchanger.leads = false;
+  exchanger.is_read_from = true;
+  int read = 0;
+  for (int i = 0; i < 1000; ++i) {
+    exchanger.arrive(2);
+    const EagerReads::Choice first = exchanger.send();
+    static_cast<void>(exchanger.send());
+    if (first.way != CopyWay::read) continue;
+    ++read;
+    exchanger.reads.read(exchanger.receiver(), first, bytes, i < 100 ? 50'000 : 100'000);
+  }
+  CHECK(read >= 100);
+  CHECK(read <= 110);
+}
+
+TEST_CASE("EagerReads: who sends one after the other is not read from behind a stream") {
+  Exchanger exchanger;
+  exchanger.leads = false;
+  exchanger.is_read_from = true;
+  exchanger.arrive(200);
+  const std::uint64_t took_ns = GENERATE(10'000, 600'000);
+  int read = 0;
+  for (int i = 0; i < 100; ++i) {
+    const EagerReads::Choice choice = exchanger.send();
+    if (choice.way != CopyWay::read) continue;
+    ++read;
+    exchanger.reads.read(exchanger.receiver(), choice, bytes, took_ns);
+  }
+  CHECK(read == 1);
+  // One message late by that is late, whatever it may have been among.
+  exchanger.arrive(1);
+  CHECK((exchanger.send().way == CopyWay::read) == (took_ns < 100'000));
+}
+
 TEST_CASE("EagerReads: behind a late read the rest of its exchange is pushed") {
   Exchanger exchanger;
   exchanger.leads = false;
@@ -341,6 +378,19 @@ TEST_CASE("EagerReads: behind a late read the rest of its exchange is pushed") {
   CHECK(exchanger.send().way == CopyWay::read);
   exchanger.reads.read(exchanger.receiver(), first, bytes, 2'000'000);
   for (int i = 2; i < Exchanger::several; ++i) CHECK(exchanger.send().way == CopyWay::fragments);
+}
+
+TEST_CASE("EagerReads: behind a late read of an earlier exchange the rest is pushed, too") {
+  Exchanger exchanger;
+  exchanger.leads = false;
+  exchanger.is_read_from = true;
+  exchanger.arrive(Exchanger::several);
+  const EagerReads::Choice earlier = exchanger.send();
+  static_cast<void>(exchanger.send());
+  exchanger.arrive(Exchanger::several);
+  REQUIRE(exchanger.send().way == CopyWay::read);
+  exchanger.reads.read(exchanger.receiver(), earlier, bytes, 2'000'000);
+  CHECK(exchanger.send().way == CopyWay::fragments);
 }
 
 TEST_CASE(

@@ -26,6 +26,7 @@ class Replies {
     bool first = false;      ///< behind a message of the peer, and in front of what answers with it
     bool to_reads = false;   ///< first: of what it answers something was to be read
     std::uint8_t among = 1;  ///< so many messages of the peer it answers with those behind it
+    std::uint8_t exchange = 0;  ///< its number; wraps
 
     /// Of a send whose caller waits for it in MPI, and sends nothing meanwhile.
     [[nodiscard]] constexpr Place of_waiting() const noexcept {
@@ -46,7 +47,7 @@ class Replies {
     if (news && (came_ > 0 || owed_ == 0)) return begin();
     has_several_ = true;
     if (owed_ == 0) return {};
-    return {.turn = SendTurn::several, .among = owed_--};
+    return {.turn = SendTurn::several, .among = owed_--, .exchange = exchange_};
   }
   /// The peer has sent a message of message_min_bytes or more that could go eagerly.
   /// @param read  it is to be read
@@ -58,6 +59,14 @@ class Replies {
   /// The way of the present exchange of several: that of its first message.
   void set_reads(bool reads) noexcept { reads_ = reads; }
   [[nodiscard]] bool reads() const noexcept { return reads_; }
+  /// The first message of an exchange of several has been read. What its sender sends now it does
+  /// not send together with that one, and pushes.
+  /// @returns  how many of the exchange have been sent
+  [[nodiscard]] std::uint8_t end_first(const Place& first) noexcept {
+    if (first.exchange != exchange_) return first.among;
+    reads_ = false;
+    return static_cast<std::uint8_t>(first.among - owed_);
+  }
 
  private:
   /// The first send behind a message of the peer.
@@ -66,7 +75,8 @@ class Replies {
     const auto owed = static_cast<std::uint8_t>(std::min(came_ + owed_ / 2, most));
     // Who has answered several with one will do so again.
     const bool several = owed > 1 && has_several_;
-    Place place{.turn = SendTurn::alone, .first = true, .to_reads = was_read_};
+    Place place{
+        .turn = SendTurn::alone, .first = true, .to_reads = was_read_, .exchange = ++exchange_};
     if (several) {
       place.turn = SendTurn::several;
       place.among = owed;
@@ -81,7 +91,8 @@ class Replies {
 
   std::uint32_t seen_ = 0;
   std::uint8_t owed_ = 0;
-  std::uint8_t came_ = 0;  ///< since the last first send
+  std::uint8_t came_ = 0;      ///< since the last first send
+  std::uint8_t exchange_ = 0;  ///< the present one's number
   bool was_read_ : 1 = false;
   bool reads_ : 1 = false;
   bool has_several_ : 1 = true;  ///< the last exchange has more than one send

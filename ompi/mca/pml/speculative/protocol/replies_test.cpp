@@ -79,6 +79,40 @@ TEST_CASE("Replies: what was never answered is forgotten within a few rounds") {
   CHECK(several <= 20 * 2 + 16);
 }
 
+TEST_CASE("Replies: half of what has not been answered yet is answered with the next messages") {
+  Pair pair;
+  pair.arrive(4);
+  CHECK(pair.sends_with(SendTurn::several, 2) == 2);
+  pair.arrive(1);
+  const Replies::Place place = pair.send();
+  CHECK(place.turn == SendTurn::several);
+  CHECK(place.among == 2);
+}
+
+TEST_CASE("Replies: more messages than are counted are the most that are") {
+  Pair pair;
+  pair.arrive(256);
+  CHECK(pair.send().among == 255);
+}
+
+TEST_CASE("Replies: behind the end of its first message nothing more goes an exchange's way") {
+  Pair pair;
+  pair.arrive(10);
+  const Replies::Place first = pair.send();
+  pair.replies.set_reads(true);
+  CHECK(pair.sends_with(SendTurn::several, 2) == 2);
+  CHECK(pair.replies.reads());
+  CHECK(pair.replies.end_first(first) == 3);
+  CHECK_FALSE(pair.replies.reads());
+  SECTION("but the next exchange's is another one") {
+    pair.arrive(10);
+    static_cast<void>(pair.send());
+    pair.replies.set_reads(true);
+    CHECK(pair.replies.end_first(first) == 10);
+    CHECK(pair.replies.reads());
+  }
+}
+
 TEST_CASE("Replies: small messages are answered alone, and interrupt no exchange") {
   Pair pair;
   for (int round = 0; round < 10; ++round) {
@@ -142,6 +176,9 @@ TEST_CASE("Replies: an exchange knows how many it answers, and whether they were
   CHECK(first.to_reads);
   CHECK(first.among == 3);
   CHECK_FALSE(pair.send().to_reads);
+  pair.arrive(1, true);
+  pair.arrive(2);
+  CHECK(pair.send().to_reads);
   pair.arrive(3);
   CHECK_FALSE(pair.send().to_reads);
 }
@@ -149,8 +186,12 @@ TEST_CASE("Replies: an exchange knows how many it answers, and whether they were
 TEST_CASE("Replies: who waits for each send does not exchange several") {
   Pair pair;
   pair.arrive(3);
-  CHECK(pair.send().of_waiting().turn == SendTurn::alone);
-  CHECK(pair.send().of_waiting().turn == SendTurn::ahead);
+  const Replies::Place first = pair.send().of_waiting();
+  CHECK(first.turn == SendTurn::alone);
+  CHECK(first.first);
+  const Replies::Place second = pair.send().of_waiting();
+  CHECK(second.turn == SendTurn::ahead);
+  CHECK_FALSE(second.first);
   CHECK(pair.send().of_waiting().turn == SendTurn::ahead);
   pair.arrive(1);
   CHECK(pair.send().of_waiting().turn == SendTurn::alone);
