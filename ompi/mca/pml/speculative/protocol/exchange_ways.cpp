@@ -34,9 +34,11 @@ void ExchangeWays::begin_round(Group& group, const Exchange& exchange) noexcept 
 
 bool ExchangeWays::begin(ExchangeRun& run, const Exchange& exchange) noexcept {
   const bool owned = run.owner == nullptr || run.owner == exchange.owner;
-  if (!owned && ++run.others <= others_max) return run.reads;
-  if (owned) note_end(run, exchange.now_ns);
   Group& group = group_of(exchange.bytes);
+  // Of a size that is never timed one goes the way of those that are.
+  if (!owned && ++run.others <= others_max)
+    return group.number != 0 ? group.way == CopyWay::read : run.reads;
+  if (owned) note_end(run, exchange.now_ns);
   if (leads(group, run)) begin_round(group, exchange);
   run = {.owner = exchange.owner,
          .group = group.number,
