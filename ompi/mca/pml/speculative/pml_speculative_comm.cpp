@@ -26,11 +26,14 @@ void add_communicator(ompi_communicator_t& comm) {
 /// perhaps is in: a message that nobody takes ends this process by SIGPIPE over TCP.
 bool stays(const Peer& peer) noexcept { return is_of_my_job(known_endpoint(peer)->proc()); }
 
-/// Does MPI_Finalize free what the program has left? That is behind the last meeting of all
-/// processes: none waits for anything, and some are gone. What a request was the last to hold, or
-/// an attribute of MPI_COMM_SELF, goes before, and peers may still use its like.
-bool is_freed_by_finalize() noexcept {
-  return is_past_self_destruct() && !CompletionQueue::draining();
+/// MPI_Finalize frees what the program has left behind the last meeting. What a request was the
+/// last to hold, or an attribute of MPI_COMM_SELF, goes before, and peers may still use its like.
+/// But there need not have been any progress since such a request has ended, and Open MPI lets go
+/// of all communicators next, whoever holds them.
+void free_by_finalize() noexcept {
+  if (!is_past_self_destruct() || CompletionQueue::draining()) return;
+  pml->last_meeting_over = true;
+  pml->completions.drain();
 }
 
 /// The last messages of its streams go out, its endpoints lose a user, it is gone.
@@ -38,7 +41,7 @@ void remove_communicator(ompi_communicator_t& comm) {
   auto* own = reinterpret_cast<Communicator*>(comm.c_pml_comm);
   if (own == nullptr) return;
   comm.c_pml_comm = nullptr;
-  if (!is_freed_by_finalize()) {
+  if (!pml->last_meeting_over) {
     for (const Action& end : pml->protocol.end_streams(*own)) {
       if (end.peer->host_data != nullptr && stays(*end.peer)) pml->actions.send_control(end);
     }
@@ -63,6 +66,7 @@ int add_comm(ompi_communicator_t* comm) noexcept {
 
 int del_comm(ompi_communicator_t* comm) noexcept {
   if (pml == nullptr) return OMPI_SUCCESS;
+  free_by_finalize();
   return guarded([comm]() -> int {
     const Entry entry;
     remove_communicator(*comm);
