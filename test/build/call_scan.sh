@@ -18,7 +18,7 @@ while IFS='|' read -r pattern allowed complaint; do
         faults=$((faults + 1))
     done
 done <<'END'
-completions(\.~->)drain\(|ompi/mca/pml/speculative/pml_speculative_progress.cpp ompi/mca/pml/speculative/pml_speculative_component.cpp ompi/mca/common/overlap/waiting.hpp|only progress and calls that wait complete requests: callbacks run there
+completions(\.~->)drain\(|ompi/mca/pml/speculative/pml_speculative_progress.cpp ompi/mca/common/overlap/waiting.hpp|only progress and calls that wait complete requests: callbacks run there
 mca_component_name.*(==~!=~compare~find\(~_with)~str(n)?cmp.*mca_component_name||a BTL counts by what it can do, not by its name
 END
 

@@ -225,6 +225,8 @@ void show_topic(const char* topic, Values... values) noexcept {
 void set_retries() noexcept;
 /// What opal_progress calls.
 int progress() noexcept;
+/// In MPI_Finalize, which progresses no more: complete what has ended, tell nobody of anything.
+void end_last_meeting() noexcept;
 /// Wait until a request is complete.
 /// @param ended  something has ended in this call already, perhaps this request
 /// @thread  progress lock NOT held

@@ -30,10 +30,8 @@ bool stays(const Peer& peer) noexcept { return is_of_my_job(known_endpoint(peer)
 /// last to hold, or an attribute of MPI_COMM_SELF, goes before, and peers may still use its like.
 /// But there need not have been any progress since such a request has ended, and Open MPI lets go
 /// of all communicators next, whoever holds them.
-void free_by_finalize() noexcept {
-  if (!is_past_self_destruct() || CompletionQueue::draining()) return;
-  pml->last_meeting_over = true;
-  pml->completions.drain();
+void collect_in_finalize() noexcept {
+  if (is_past_self_destruct() && !CompletionQueue::draining()) end_last_meeting();
 }
 
 /// The last messages of its streams go out, its endpoints lose a user, it is gone.
@@ -66,7 +64,7 @@ int add_comm(ompi_communicator_t* comm) noexcept {
 
 int del_comm(ompi_communicator_t* comm) noexcept {
   if (pml == nullptr) return OMPI_SUCCESS;
-  free_by_finalize();
+  collect_in_finalize();
   return guarded([comm]() -> int {
     const Entry entry;
     remove_communicator(*comm);

@@ -104,8 +104,7 @@ int component_finalize() noexcept {
   if (pml == nullptr) return OMPI_SUCCESS;
   pml->interrupts.stop();
   opal_progress_unregister(progress);
-  pml->last_meeting_over = true;
-  pml->completions.drain();
+  end_last_meeting();
   {
     const Entry entry;
     pml->driver.give_back();

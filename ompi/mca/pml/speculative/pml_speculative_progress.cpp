@@ -27,6 +27,11 @@ int progress() noexcept {
   return events;
 }
 
+void end_last_meeting() noexcept {
+  pml->last_meeting_over = true;
+  pml->completions.drain();
+}
+
 void wait_complete(ompi_request_t& request, bool ended) noexcept {
   // A socket mostly takes a small message at once: with several threads, waiting for what has ended
   // would hand the progress over to another one.
