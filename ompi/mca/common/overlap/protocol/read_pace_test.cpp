@@ -53,23 +53,33 @@ TEST_CASE("ReadPace: who is in time again is trusted soon, however late it has b
       static_cast<void>(pushed_before_read(pace));
     }
   };
-  const auto pause_behind = [&](int in_time, std::uint16_t messages) {
+  const auto pause_behind = [&](int in_time) {
     make_late();
-    for (int i = 0; i < in_time; ++i) {
-      REQUIRE(pace.may_read(messages));
-      pace.end(false, messages);
-    }
+    for (int i = 0; i < in_time; ++i) read(pace, false);
     read(pace, true);
     return pushed_before_read(pace);
   };
-  CHECK(pause_behind(63, 1) == 1024);
-  CHECK(pause_behind(64, 1) == 1024);  // 512, and twice that
-  CHECK(pause_behind(2 * 64, 1) == 512);
-  CHECK(pause_behind(5 * 64, 1) == 64);
-  CHECK(pause_behind(7 * 64, 1) == 8);
-  // Several that go one way count as such.
-  CHECK(pause_behind(8, 16) == 512);
-  CHECK(pause_behind(7 * 64, UINT8_MAX) == 8);
+  CHECK(pause_behind(128) == 1024);  // 512, and twice that
+  CHECK(pause_behind(2 * 128 - 1) == 1024);
+  CHECK(pause_behind(2 * 128) == 512);
+  CHECK(pause_behind(4 * 128) == 128);
+  CHECK(pause_behind(6 * 128) == 8);
+}
+
+TEST_CASE("ReadPace: who computes now and then is mostly not waited for") {
+  const int every = GENERATE(3, 5, 8);
+  const std::uint16_t messages = GENERATE(1, 2, 4);
+  ReadPace pace;
+  int waited = 0, lates = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const bool late = i % every == 0;
+    lates += late ? 1 : 0;
+    if (!pace.may_read(messages)) continue;
+    waited += late ? 1 : 0;
+    pace.end(late);
+  }
+  CAPTURE(every, messages, waited);
+  CHECK(waited <= lates / 2);
 }
 
 TEST_CASE("ReadPace: who loses its processor now and then is mostly asked") {
@@ -84,7 +94,7 @@ TEST_CASE("ReadPace: who loses its processor now and then is mostly asked") {
   for (int i = 0; i < rounds; ++i) {
     if (!pace.may_read()) continue;
     ++asked;
-    pace.end(random() % 200 == 0);
+    pace.end(random() % 300 == 0);
   }
   CHECK(asked >= rounds * 8 / 10);
 }

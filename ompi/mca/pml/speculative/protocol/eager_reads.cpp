@@ -19,9 +19,8 @@ constexpr std::uint64_t lost_cache_ns(std::uint64_t bytes) noexcept { return byt
 /// Who is in MPI begins soon, and copies 2 GB/s at least, its own messages first. In an exchange of
 /// several both wait for each other anyway, and its first read may be slow when there have been
 /// none for a while.
-constexpr bool is_late(std::uint64_t bytes, std::uint64_t among, std::uint64_t took_ns) noexcept {
-  const std::uint64_t wait_max_ns = among > 1 ? 50'000 : 8000;
-  return took_ns > wait_max_ns + among * bytes / 2;
+constexpr bool is_late(std::uint64_t bytes, bool exchange, std::uint64_t took_ns) noexcept {
+  return took_ns > (exchange ? 50'000 : 8000) + bytes / 2;
 }
 
 }  // namespace
@@ -66,10 +65,10 @@ void EagerReads::pushed(std::uint64_t bytes, std::uint64_t took_ns) noexcept {
 
 void EagerReads::read(const Receiver& receiver, const Choice& choice, std::uint64_t bytes,
                       std::uint64_t took_ns) noexcept {
-  const bool ends_first = choice.place.turn == SendTurn::several && choice.place.first;
-  const std::uint8_t among = ends_first ? receiver.replies.end_first(choice.place) : 1;
-  const bool late = is_late(bytes, among, took_ns);
-  if (choice.paced) receiver.pace.end(late, among);
+  const bool exchange = choice.place.turn == SendTurn::several && choice.place.first;
+  const std::uint64_t sent = exchange ? receiver.replies.end_first(choice.place) : 1;
+  const bool late = is_late(sent * bytes, exchange, took_ns);
+  if (choice.paced) receiver.pace.end(late);
   if (choice.paced && late) receiver.replies.set_reads(false);
   if (choice.sample && !late) ways_.took(CopyWay::read, bytes, took_ns + lost_cache_ns(bytes));
 }

@@ -353,7 +353,7 @@ TEST_CASE("EagerReads: who sends one after the other is not read from behind a s
   exchanger.leads = false;
   exchanger.is_read_from = true;
   exchanger.arrive(200);
-  const std::uint64_t took_ns = GENERATE(10'000, 600'000);
+  const std::uint64_t took_ns = GENERATE(30'000, 600'000);
   int read = 0;
   for (int i = 0; i < 100; ++i) {
     const EagerReads::Choice choice = exchanger.send();
