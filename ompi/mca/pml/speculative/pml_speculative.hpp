@@ -180,7 +180,8 @@ struct Pml {
   SendRuns send_runs;
   Process shared;                         ///< what of it other components use
   ompi_communicator_t* adding = nullptr;  ///< in add_comm: Open MPI does not find it by its number
-  /// That of all processes in MPI_Finalize: none waits for anything any more, some are gone.
+  /// That of all processes in MPI_Finalize (unless async_mpi_finalize leaves it out): none waits
+  /// for anything any more, some are gone.
   bool last_meeting_over = false;
 };
 

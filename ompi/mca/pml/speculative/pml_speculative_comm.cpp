@@ -26,12 +26,11 @@ void add_communicator(ompi_communicator_t& comm) {
 /// perhaps is in: a message that nobody takes ends this process by SIGPIPE over TCP.
 bool stays(const Peer& peer) noexcept { return is_of_my_job(known_endpoint(peer)->proc()); }
 
-/// MPI_Finalize frees what the program has left behind the last meeting. What a request was the
-/// last to hold, or an attribute of MPI_COMM_SELF, goes before, and peers may still use its like.
-/// But there need not have been any progress since such a request has ended, and Open MPI lets go
-/// of all communicators next, whoever holds them.
-void collect_in_finalize() noexcept {
-  if (is_past_self_destruct() && !CompletionQueue::draining()) end_last_meeting();
+/// Does MPI_Finalize free what the program has left? That is behind the last meeting of all
+/// processes: none waits for anything, and some are gone. What a request was the last to hold, or
+/// an attribute of MPI_COMM_SELF, goes before, and peers may still use its like.
+bool is_freed_by_finalize() noexcept {
+  return is_past_self_destruct() && !CompletionQueue::draining();
 }
 
 /// The last messages of its streams go out, its endpoints lose a user, it is gone.
@@ -39,7 +38,7 @@ void remove_communicator(ompi_communicator_t& comm) {
   auto* own = reinterpret_cast<Communicator*>(comm.c_pml_comm);
   if (own == nullptr) return;
   comm.c_pml_comm = nullptr;
-  if (!pml->last_meeting_over) {
+  if (!pml->last_meeting_over && !is_freed_by_finalize()) {
     for (const Action& end : pml->protocol.end_streams(*own)) {
       if (end.peer->host_data != nullptr && stays(*end.peer)) pml->actions.send_control(end);
     }
@@ -64,7 +63,9 @@ int add_comm(ompi_communicator_t* comm) noexcept {
 
 int del_comm(ompi_communicator_t* comm) noexcept {
   if (pml == nullptr) return OMPI_SUCCESS;
-  collect_in_finalize();
+  // Next Open MPI lets go of all communicators, whoever holds them, and there need not have been
+  // any progress since a request that does has ended.
+  if (comm == &ompi_mpi_comm_self.comm && is_freed_by_finalize()) end_last_meeting();
   return guarded([comm]() -> int {
     const Entry entry;
     remove_communicator(*comm);
