@@ -26,6 +26,8 @@ export OMPI_MCA_btl_vader_backing_directory="$segments"
 pass() { echo "PASS bad input: $1"; }
 fail() {
     echo "FAIL bad input: $1: $2"
+    # Of a crash, who crashed and where: the end of the log alone does not show it.
+    grep -hE -A 8 'received signal|Signal: |Segmentation fault' "$log" | head -n 40 | sed 's/^/    /'
     echo "exit status $status; end of $log:" >&2
     tail -n 25 "$log" >&2
     failed=1
@@ -36,26 +38,28 @@ ended() { timeout "$1" tail -s 0.05 -f /dev/null --pid="$job"; }
 
 # launch LIMIT_S ARGUMENT...: mpirun; sets log and status.
 # Open MPI 4.1's mpirun now and then loses a help message that several ranks send it at once, and says so; or, at its end, when its
-# processes have gone, it crashes itself or waits for itself for ever in PMIx_server_finalize: try again then.
+# processes have gone, it crashes itself (it says so with its own process number) or waits for itself for ever in
+# PMIx_server_finalize: try again then.
 launch() {
     limit=$1
     shift
     log=$work/log
     for attempt in 1 2 3; do
         mpirun "$@" >"$log" 2>&1 </dev/null &
-        job=$! alone=no
+        job=$! launcher=well
         if ended "$limit"; then
             wait "$job"
             status=$?
+            ! grep -qE ":0*$job\] \*\*\* Process received signal" "$log" || launcher=crashed
         else
-            pgrep -f "^$programs/" >/dev/null || alone=yes
+            pgrep -f "^$programs/" >/dev/null || launcher=waits
             kill "$job"
             ended 5 || kill -9 "$job"
             wait "$job" 2>/dev/null
             status=124
         fi
-        [ $alone = yes ] || grep -qE 'ORTE_ERROR_LOG: Data unpack .*show_help|PMIx_server_finalize' "$log" || break
-        [ $alone = no ] || rm -rf "${segments:?}"/*
+        [ $launcher = well ] || rm -rf "${segments:?}"/*
+        [ $launcher != well ] || grep -qE 'ORTE_ERROR_LOG: Data unpack .*show_help' "$log" || break
     done
 }
 
