@@ -2,17 +2,17 @@
 # Run every test level and print "N passed, N failed, N skipped" as the last line. Exits 0 only if nothing failed.
 #
 #   OVERLAP_BUILD             folder for the builds (default: _build/test)
-#   OVERLAP_TEST_LEVELS       which levels (default: "unit sanitizers install helper mpi ring coll programs vm openmpi5")
+#   OVERLAP_TEST_LEVELS       which levels (default: "unit sanitizers install helper mpi ring coll programs slurm vm openmpi5")
 #   OVERLAP_TEST_OPENMPI5=1   also build and test with Open MPI 5.0 in a Debian 13 folder (needs root and debootstrap)
 #
-# helper, mpi, ring, coll, programs, vm and openmpi5 are scripts test/LEVEL/run.sh; they get OVERLAP_BUILD (the build) and OVERLAP_PREFIX (its private
+# helper, mpi, ring, coll, programs, slurm, vm and openmpi5 are scripts test/LEVEL/run.sh; they get OVERLAP_BUILD (the build) and OVERLAP_PREFIX (its private
 # installation) and print a line "PASS name", "FAIL name" or "SKIP name: reason" for each test case.
 # SPDX-License-Identifier: BSD-3-Clause
 set -u
 source_folder=$(cd "$(dirname "$0")/.." && pwd)
 cd "$source_folder" || exit 1
 builds=${OVERLAP_BUILD:-$source_folder/_build/test}
-levels=${OVERLAP_TEST_LEVELS:-unit sanitizers install helper mpi ring coll programs vm openmpi5}
+levels=${OVERLAP_TEST_LEVELS:-unit sanitizers install helper mpi ring coll programs slurm vm openmpi5}
 jobs=$(nproc 2>/dev/null || echo 2)
 mkdir -p "$builds" || exit 1
 builds=$(cd "$builds" && pwd)
@@ -143,6 +143,7 @@ say "packages"
 groups="build unit"
 ! wanted mpi || groups="$groups nodes"
 ! wanted programs || groups="$groups programs"
+! wanted slurm || groups="$groups nodes slurm"
 ! wanted vm || groups="$groups vm"
 if ! sh test/support/install-packages $groups; then
     # Without these nothing can be built; a level that misses its own says so.
@@ -249,11 +250,11 @@ lane() (
 
 ! wanted helper || run_script helper 300
 # Programs that wait for each other leave cores idle, so two levels at a time.
-say "mpi, ring, coll, programs, install: two at a time"
+say "mpi, ring, coll, programs, slurm, install: two at a time"
 lane mpi:2700 &
-lane ring:1200 coll:900 programs:900 install:900
+lane ring:1200 coll:900 programs:900 slurm:600 install:900
 wait
-for each in mpi ring coll programs install; do
+for each in mpi ring coll programs slurm install; do
     # A lane that was killed says nothing.
     if wanted $each && ! [ -e "$results.$each.ended" ]; then result "FAIL $each (it has not ended)"; fi
 done

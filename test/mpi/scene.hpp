@@ -83,7 +83,7 @@ class Shared {
     REQUIRE(at != MAP_FAILED);
     close(file);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank() == 0) shm_unlink(name);
+    shm_unlink(name);                  // on each node the first rank that comes here
     object_ = static_cast<Type*>(at);  // a new file is zero
     MPI_Barrier(MPI_COMM_WORLD);
   }
