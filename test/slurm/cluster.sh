@@ -1,7 +1,8 @@
 # Sourced: a Slurm cluster of two simulated nodes on this host, with everything it writes in $work. Needs work (a folder) and nodes (nodes.sh).
-# Its controller and its munge run on the host, a slurmd in each node.
+# Its controller and munge run on the host (in_hub: with a network that reaches the nodes), a slurmd in each node.
 # SPDX-License-Identifier: BSD-3-Clause
 node_agent=$(dirname "$nodes")/node-agent.sh
+in_hub="bash $nodes hub $work/nodes"
 
 # cluster_up: start it, and wait until both nodes are idle; sets cluster_problem where that fails. Sets SLURM_CONF for srun.
 cluster_up() {
@@ -20,12 +21,12 @@ cluster_up() {
     echo 'CgroupPlugin=cgroup/v1' >"$work/cgroup.conf"
     # The nodes share the host's /tmp, in which each would make the same folder.
     export SLURM_CONF="$work/slurm.conf" SLURM_PMIX_TMPDIR=/tmp/overlap-node
-    slurmctld -f "$SLURM_CONF" >>"$work/start.log" 2>&1
+    $in_hub slurmctld -f "$SLURM_CONF" >>"$work/start.log" 2>&1
     for node in 1 2; do
         bash "$node_agent" "ov${set}n$node" slurmd -D -f "$SLURM_CONF" >"$work/slurmd.$node.out" 2>&1 &
     done
     for moment in $(seq 60); do
-        [ "$(timeout 10 sinfo -h -t idle -o %D 2>/dev/null)" != 2 ] || return 0
+        [ "$(timeout 10 $in_hub sinfo -h -t idle -o %D 2>/dev/null)" != 2 ] || return 0
         sleep 0.5
     done
     cluster_problem="the nodes are not idle after 30 s: $(cat "$work/start.log" "$work"/*.out | grep -i error | tail -n 1)"

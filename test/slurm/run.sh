@@ -20,7 +20,7 @@ done
 trap 'cluster_down; rm -rf "$shared_memory"' EXIT
 . "$here/../slurm/cluster.sh"
 cluster_up || skip "$cluster_problem"
-srun --mpi=list 2>&1 | grep -q pmix || skip "this srun has no --mpi=pmix"
+$in_hub srun --mpi=list 2>&1 | grep -q pmix || skip "this srun has no --mpi=pmix"
 # Each node has a /dev/shm and a folder for temporary files of its own.
 unset OMPI_MCA_btl_vader_backing_directory TMPDIR
 export OMPI_MCA_btl_tcp_if_include=eth0 OVERLAP_TEST_SECONDS=1 OVERLAP_TEST_BARRIERS=2000 OVERLAP_TEST_BOARD="$build"
@@ -31,7 +31,7 @@ started() {
     shift 4
     log=$work/$(echo "$name" | tr ' ,=/' '____').log
     (for each in $parameters; do export "OMPI_MCA_$each"; done
-     within 60 "$name" "$log" srun -Q --mpi=pmix -N "$from" -n "$tasks" --distribution=cyclic --overcommit \
+     within 60 "$name" "$log" $in_hub srun -Q --mpi=pmix -N "$from" -n "$tasks" --distribution=cyclic --overcommit \
          --kill-on-bad-exit=1 "$@")
 }
 
@@ -79,17 +79,17 @@ done
 (started "forever" 2 4 "common_overlap_progress=on" --job-name=cancelled "$build/forever" 50; exit $?) &
 job=$!
 for moment in $(seq 100); do
-    [ "$(squeue -h -t running -n cancelled -o %i)" = "" ] || break
+    [ "$($in_hub squeue -h -t running -n cancelled -o %i)" = "" ] || break
     sleep 0.1
 done
 sleep 2
-scancel -n cancelled
+$in_hub scancel -n cancelled
 wait $job
 status=$?
 [ $status -ne 0 ] && [ $status -ne 124 ]
 result "scancel ends the job" $? "$work/forever.log"
 
 # Files that jobs left in the nodes' /dev/shm, and processes that they left there.
-left=$(timeout 30 srun -Q --mpi=none -N 2 -n 2 sh -c 'find /dev/shm -mindepth 1; ps -e -o comm= | grep -E "overlap|progressd|forever|abort"; :' 2>&1)
+left=$(timeout 30 $in_hub srun -Q --mpi=none -N 2 -n 2 sh -c 'find /dev/shm -mindepth 1; ps -e -o comm= | grep -E "overlap|progressd|forever|abort"; :' 2>&1)
 if [ -z "$left" ]; then pass "nothing is left on the nodes"; else fail "nothing is left on the nodes:" $left; fi
 exit $failed

@@ -1,12 +1,14 @@
 #!/bin/bash
-# Simulated nodes on one Linux host (root): one network, host name, IPC, PID and mount namespace per node, joined by a bridge.
+# Simulated nodes on one Linux host (root): one network, host name, IPC, PID and mount namespace per node, joined by a bridge. The bridge
+# has a network namespace of its own, the hub: other jobs on the host never see an address that comes and goes.
 #
 #   nodes.sh up DIR COUNT [RATE]   make COUNT nodes; RATE (for instance 1gbit) limits what each node sends; state is kept in DIR
 #   nodes.sh run DIR ARGS...       mpirun ARGS over the nodes of DIR (slots per node: SLOTS, default 1)
+#   nodes.sh hub DIR COMMAND...    run COMMAND on the host, with the network of the hub, from which the nodes can be reached
 #   nodes.sh down DIR              remove the nodes of DIR and DIR itself
 #   nodes.sh sweep                 remove nodes whose owner process is gone
 #
-# Several sets can exist at the same time: set K has the nodes ovKn1.., the bridge ovbrK and the addresses 10.77.K.0/24. A set belongs
+# Several sets can exist at the same time: set K has the nodes ovKn1.., the hub ovKhub and the addresses 10.77.K.0/24. A set belongs
 # to the process that called `up` (or to NODES_OWNER=pid); `up` and `sweep` remove sets whose owner has ended.
 # SPDX-License-Identifier: BSD-3-Clause
 set -u
@@ -18,12 +20,10 @@ fail() { echo "nodes.sh: $*" >&2; exit 1; }
 
 remove_set() { # K
   local node pid
-  for node in $(ip netns list | awk -v p="^ov$1n[0-9]+$" '$1 ~ p {print $1}'); do
+  for node in $(ip netns list | awk -v p="^ov$1(n[0-9]+|hub)$" '$1 ~ p {print $1}'); do
     for pid in $(ip netns pids "$node" 2>/dev/null); do kill -9 "$pid" 2>/dev/null; done
-    ip link del "${node/n/v}" 2>/dev/null  # at once; the namespace itself goes when its last process has ended
     ip netns del "$node" 2>/dev/null
   done
-  ip link del "ovbr$1" 2>/dev/null
   rm -f "$registry/$1"
 }
 
@@ -48,7 +48,7 @@ claim_set() { # prints K
 }
 
 up() { # DIR COUNT RATE
-  local dir=$1 count=$2 rate=$3 k i node
+  local dir=$1 count=$2 rate=$3 k i node hub
   [ "$count" -ge 1 ] 2>/dev/null && [ "$count" -le 250 ] || fail "COUNT must be 1 to 250, is '$count'"
   [ ! -e "$dir/set" ] || fail "$dir already holds a set"
   sweep
@@ -56,14 +56,17 @@ up() { # DIR COUNT RATE
   mkdir -p "$dir" && echo "$k" >"$dir/set" && : >"$dir/hosts"
   trap 'remove_set "$k"; rm -f "$dir/set" "$dir/hosts"; exit 1' ERR INT TERM
   set -E
-  ip link add "ovbr$k" type bridge
-  ip addr add "10.77.$k.254/24" dev "ovbr$k"
-  ip link set "ovbr$k" up
+  hub=ov${k}hub
+  ip netns add "$hub"
+  ip -n "$hub" link set lo up
+  ip -n "$hub" link add bridge type bridge
+  ip -n "$hub" addr add "10.77.$k.254/24" dev bridge
+  ip -n "$hub" link set bridge up
   for i in $(seq "$count"); do
     node=ov${k}n$i
     ip netns add "$node"
-    ip link add "ov${k}v$i" type veth peer name eth0 netns "$node"
-    ip link set "ov${k}v$i" master "ovbr$k" up
+    ip -n "$hub" link add "port$i" type veth peer name eth0 netns "$node"
+    ip -n "$hub" link set "port$i" master bridge up
     ip -n "$node" addr add "10.77.$k.$i/24" dev eth0
     ip -n "$node" link set eth0 up
     ip -n "$node" link set lo up
@@ -76,6 +79,14 @@ up() { # DIR COUNT RATE
   trap - ERR INT TERM
 }
 
+# in_hub DIR COMMAND...: becomes the command
+in_hub() {
+  local dir=$1
+  shift
+  [ -f "$dir/set" ] || fail "no nodes in $dir (nodes.sh up)"
+  exec nsenter --net="/run/netns/ov$(cat "$dir/set")hub" "$@"
+}
+
 case ${1:-} in
   up) [ $# -ge 3 ] || fail "usage: nodes.sh up DIR COUNT [RATE]"; up "$2" "$3" "${4:-}" ;;
   run)
@@ -86,15 +97,16 @@ case ${1:-} in
     # From the environment, so that an --mca of the caller wins: mpirun refuses one parameter with two values.
     export OMPI_MCA_mpi_yield_when_idle=${OMPI_MCA_mpi_yield_when_idle:-1}
     # --leave-session-attached: a daemon that detaches would lose its PID namespace
-    exec mpirun --hostfile "$dir/hosts" --map-by node --mca plm_rsh_agent "$here/node-agent.sh" --mca oob_tcp_if_include "$net" \
+    in_hub "$dir" mpirun --hostfile "$dir/hosts" --map-by node --mca plm_rsh_agent "$here/node-agent.sh" --mca oob_tcp_if_include "$net" \
       --mca btl_tcp_if_include "$net" --leave-session-attached --mca plm_rsh_no_tree_spawn 1 --mca plm_rsh_num_concurrent 64 \
       --bind-to none "$@"
     ;;
+  hub) shift; in_hub "$@" ;;
   down)
     [ -f "${2:-}/set" ] || exit 0
     remove_set "$(cat "$2/set")"
     rm -f "$2/set" "$2/hosts"; rmdir "$2" 2>/dev/null || true
     ;;
   sweep) sweep ;;
-  *) sed -n '2,11s/^# \{0,1\}//p' "$0"; [ "${1:-}" = -h ] || exit 1 ;;
+  *) sed -n '2,12s/^# \{0,1\}//p' "$0"; [ "${1:-}" = -h ] || exit 1 ;;
 esac
