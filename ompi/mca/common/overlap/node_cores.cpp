@@ -8,6 +8,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -48,6 +50,7 @@ using Bitmap = std::unique_ptr<hwloc_bitmap_s, BitmapFree>;
 Bitmap make_bitmap() noexcept { return Bitmap(hwloc_bitmap_alloc()); }
 
 /// What the job may use of this node: its launcher's share (taskset, a batch system, a container).
+/// Under Slurm without control groups that is the whole node, whatever has been granted.
 Bitmap cores_of_job(hwloc_topology_t topology) noexcept {
   Bitmap set = make_bitmap();
   if (!set) return set;
@@ -61,6 +64,10 @@ unsigned count_cores(hwloc_topology_t topology, const hwloc_bitmap_s* set) noexc
   return cores > 0 ? static_cast<unsigned>(cores) : 0;
 }
 
+unsigned count_processors(const hwloc_bitmap_s* set) noexcept {
+  return static_cast<unsigned>(std::max(0, hwloc_bitmap_weight(set)));
+}
+
 /// No fewer than cores. @returns  nullopt: more than the C library's sets hold
 std::optional<unsigned> count_units_of_job() noexcept {
   cpu_set_t set;
@@ -68,12 +75,15 @@ std::optional<unsigned> count_units_of_job() noexcept {
   return static_cast<unsigned>(CPU_COUNT(&set));
 }
 
-/// Threads of a hybrid program, as far as its environment says.
-unsigned count_threads() noexcept {
-  const char* text = std::getenv("OMP_NUM_THREADS");
-  const int threads = text != nullptr ? std::atoi(text) : 1;
-  return threads > 1 ? static_cast<unsigned>(threads) : 1;
+/// @returns  0: the environment does not say
+unsigned number_in_environment(const char* name) noexcept {
+  const char* text = std::getenv(name);
+  const int number = text != nullptr ? std::atoi(text) : 0;
+  return number > 0 ? static_cast<unsigned>(number) : 0;
 }
+
+/// Threads of a hybrid program, as far as its environment says.
+unsigned count_threads() noexcept { return std::max(1U, number_in_environment("OMP_NUM_THREADS")); }
 
 }  // namespace
 
@@ -91,7 +101,9 @@ bool has_core_to_spare() noexcept {
   return leaves_core_to_spare({.cores = count_cores(topology, all.get()),
                                .processes = processes,
                                .bound_cores = count_cores(topology, mine.get()),
-                               .threads = threads});
+                               .threads = threads,
+                               .processors = count_processors(all.get()),
+                               .granted = number_in_environment("SLURM_CPUS_ON_NODE")});
 }
 
 void widen_binding(pthread_t thread) noexcept {

@@ -10,7 +10,8 @@ namespace overlap {
 extern const bool knows_cores;
 
 /// Has the job more cores on this node than its processes use: one each, those that each is bound
-/// to alone, or OMP_NUM_THREADS? A thread that copies beside a full node takes its time from the
+/// to alone, or OMP_NUM_THREADS? Not where Slurm's grant says that some of those in sight are
+/// other jobs'. A thread that copies beside a full node takes its time from the
 /// application. @returns  false also where Open MPI does not know
 [[nodiscard]] bool has_core_to_spare() noexcept;
 

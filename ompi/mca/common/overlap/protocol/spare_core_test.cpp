@@ -24,6 +24,9 @@ TEST_CASE("a core is to spare where processes and their threads leave one", "[in
       {"hybrid, not bound, the environment says so", {64, 4, 64, 16}, false},
       {"the same with fewer threads", {64, 4, 64, 8}, true},
       {"threads: none", {.cores = 2, .processes = 2, .bound_cores = 0, .threads = 0}, false},
+      {"all granted by a batch system", {64, 4, 1, 1, 128, 128}, true},
+      {"a part of a node, to which the job is confined", {8, 4, 1, 1, 16, 16}, true},
+      {"a part of a node, and the job sees all of it", {64, 4, 1, 1, 128, 16}, false},
   };
   for (const Row& row : rows) {
     INFO(row.what);
