@@ -94,6 +94,7 @@ room for fragments, progress | 3 | vader,self          | fragment_room          
 room for fragments, few of them | 3 | vader,self       | fragment_room                                    | 1 | --mca pml_speculative_shared_memory auto --mca btl_vader_free_list_max 64 --mca btl_vader_free_list_num 8
 no adaptation        | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_adaptation 0
 eager_limit 64       | 2     | vader,self              | $settings                                        | 1 | --mca pml_speculative_eager_limit 64
+no meeting in MPI_Init | 2   | tcp,self                | early_sends                                      | 1 | --mca async_mpi_init 1
 END
 ! has pt2pt || run "pt2pt self sends np 1" 60 1 vader,self "$build/pt2pt" "[short]"
 # The thread that the benchmarks compare with, on Open MPI's own PML too.

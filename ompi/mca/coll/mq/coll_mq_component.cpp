@@ -1,6 +1,7 @@
 // The component: parameters, checks, and a module for each communicator.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ompi/mca/common/overlap/process.hpp"
+#include "ompi/mca/common/overlap/receivers.hpp"
 #include "opal/mca/common/overlap/message.hpp"
 #include "opal/mca/common/overlap/version_check.hpp"
 
@@ -68,7 +69,7 @@ int component_open() noexcept {
                              OVERLAP_SIZE_ROW(mca_coll_base_module_t)};
     if (!check_running_openmpi("coll/mq", sizes)) return OPAL_ERR_NOT_AVAILABLE;
     if (const int rc = check_tunables(component(), rows()); rc != OPAL_SUCCESS) return rc;
-    if (tunables.priority > 0) add_receiver(register_receiver);
+    if (tunables.priority > 0) add_receiver({message_tag, register_receiver});
     if (tunables.priority > 0) open_device();
     publish_settings();
     return OPAL_SUCCESS;
@@ -76,7 +77,7 @@ int component_open() noexcept {
 }
 
 int component_close() noexcept {
-  remove_receiver(register_receiver);
+  remove_receiver(message_tag);
   drop_kept_requests();
   device.reset();
   return OMPI_SUCCESS;

@@ -36,16 +36,4 @@ extern const Process* process;
   return std::uint64_t{name.jobid} << 32U | name.vpid;
 }
 
-/// Registers what takes in the messages of a component beside the PML; it may be called again.
-/// @returns  OMPI_SUCCESS or an error code of Open MPI
-using RegisterReceiver = int (*)();
-
-/// Let the PML call this when it registers its own receivers, before any peer can send: the first
-/// message of a faster peer finds one. From the open function of a component to its close function.
-/// @thread  MPI_Init and MPI_Finalize only
-void add_receiver(RegisterReceiver registers);
-void remove_receiver(RegisterReceiver registers) noexcept;
-/// For the PML. @returns  OMPI_SUCCESS or the first error
-[[nodiscard]] int register_added_receivers();
-
 }  // namespace overlap

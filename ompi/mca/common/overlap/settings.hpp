@@ -19,6 +19,7 @@ struct Counters {
   std::uint64_t interrupt_rings = 0;
   std::uint64_t interrupt_left = 0;
   std::uint64_t interrupt_copies = 0;
+  std::uint64_t early_kept = 0;
   std::uint64_t wakes_rung = 0;
   std::uint64_t wakes_handed_on = 0;
   std::uint64_t wakes_futile = 0;

@@ -220,7 +220,9 @@ void show_topic(const char* topic, Values... values) noexcept {
              &type.super, static_cast<std::int32_t>(std::min(count, most))) != 0;
 }
 
-/// The receive callbacks and the error callback; after bml_add_procs.
+/// Keep what peers send before register_callbacks(); when the BML has been initialised.
+[[nodiscard]] int keep_early() noexcept;
+/// The receive callbacks and the error callback; after bml_add_procs. Progress lock held.
 [[nodiscard]] int register_callbacks();
 /// Call retry_waiting in each turn while there is something to retry. @thread  progress lock held
 void set_retries() noexcept;

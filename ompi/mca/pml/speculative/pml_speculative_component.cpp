@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pml_speculative.hpp"
 
+#include "ompi/mca/common/overlap/receivers.hpp"
 #include "ompi/mca/common/overlap/settings.hpp"
 #include "opal/mca/common/overlap/counters.hpp"
 #include "opal/mca/common/overlap/message.hpp"
@@ -95,13 +96,17 @@ mca_pml_base_module_t* component_init(int* priority, bool, bool mpi_threads) noe
   }
   // The BML is shared by all PMLs that stand on BTLs; it initialises the BTLs once.
   if (mca_bml_base_init(false, mpi_threads) != OMPI_SUCCESS) return nullptr;
+  if (keep_early() != OMPI_SUCCESS) return nullptr;
   node_area.publish(InterruptThread::is_possible(),
                     common::tunables.progress == common::progress_choice::on);
   return &module_table;
 }
 
 int component_finalize() noexcept {
-  if (pml == nullptr) return OMPI_SUCCESS;
+  if (pml == nullptr) {  // another one was chosen
+    must_run([] { hand_over_early_messages(); });
+    return OMPI_SUCCESS;
+  }
   pml->interrupts.stop();
   opal_progress_unregister(progress);
   end_last_meeting();

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pml_speculative.hpp"
 
+#include <unordered_set>
+
 namespace overlap::speculative {
 namespace {
 
@@ -196,6 +198,22 @@ int add_procs(ompi_proc_t** procs, std::size_t count) noexcept {
   });
 }
 
+namespace {
+
+/// Open MPI knows a process twice whose connection btl/tcp accepted before MPI_Init listed those of
+/// the job, and both share that BTL's endpoint: it must end once.
+std::vector<ompi_proc_t*> distinct(std::span<ompi_proc_t* const> procs) {
+  std::unordered_set<std::uint64_t> known;
+  std::vector<ompi_proc_t*> kept;
+  for (ompi_proc_t* proc : procs) {
+    if (proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML] == nullptr) continue;
+    if (known.insert(process_number(proc->super.proc_name)).second) kept.push_back(proc);
+  }
+  return kept;
+}
+
+}  // namespace
+
 int del_procs(ompi_proc_t** procs, std::size_t count) noexcept {
   if (pml != nullptr) {
     pml->interrupts.stop();
@@ -203,7 +221,10 @@ int del_procs(ompi_proc_t** procs, std::size_t count) noexcept {
     processes_gone = true;
     for (std::size_t i = 0; i < count; ++i) pml->endpoints.retire(*procs[i]);
   }
-  return mca_bml.bml_del_procs(count, procs);
+  return guarded([&] {
+    std::vector<ompi_proc_t*> all = distinct({procs, count});
+    return mca_bml.bml_del_procs(all.size(), all.data());
+  });
 }
 
 }  // namespace overlap::speculative

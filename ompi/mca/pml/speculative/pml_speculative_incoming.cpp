@@ -3,6 +3,7 @@
 #include "pml_speculative_request.hpp"
 
 #include "ompi/mca/common/overlap/process.hpp"
+#include "ompi/mca/common/overlap/receivers.hpp"
 #include "ompi/mca/common/overlap/settings.hpp"
 
 namespace overlap::speculative {
@@ -161,11 +162,17 @@ std::uint64_t Delivery::process_of(const Communicator& own, std::int32_t rank) {
   return process_number(ompi_comm_peer_lookup(comm, rank)->super.proc_name);
 }
 
+int keep_early() noexcept {
+  return guarded([] { return keep_early_messages({tag_eager, tag_control}); });
+}
+
 int register_callbacks() {
   if (const int rc = register_receiver<receive_eager>(tag_eager); rc != OMPI_SUCCESS) return rc;
   if (const int rc = register_receiver<receive>(tag_control); rc != OMPI_SUCCESS) return rc;
   if (const int rc = register_added_receivers(); rc != OMPI_SUCCESS) return rc;
-  return mca_bml.bml_register_error(on_btl_error);
+  const int rc = mca_bml.bml_register_error(on_btl_error);
+  if (rc == OMPI_SUCCESS) hand_over_early_messages();
+  return rc;
 }
 
 void abort_peer_failure(const char* btl, const std::string& peer, const char* details) noexcept {
