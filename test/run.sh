@@ -215,6 +215,12 @@ if wanted unit; then
     ! wanted sanitizers || twice='/opal/fabric|/(newrma|speculative)/protocol$'
     run_checks "$build" unit "-O1 -g1" "$twice"
 fi
+# What has been compiled this time. A build with --enable-werror, as with Open MPI 5.0, stops there.
+if grep -hE "^$configured_from/.*: warning: " "$builds/build.log" "$build-check.log" 2>/dev/null | sort -u | grep . >&2; then
+    result "FAIL build: the compiler warns"
+else
+    result "PASS build: no warnings"
+fi
 say "install into $prefix"
 rm -rf "$prefix"
 step "$builds/install.log" make -C "$build" install || { result "FAIL install"; finish; }

@@ -134,7 +134,7 @@ TEST_CASE("computations between stays inside MPI are served, whatever their leng
       for (const std::uint64_t lost_ns : {0 * us, 500 * us}) {
         // One of 2 ms of processor time cannot be told from calls that move much data.
         if (computes_ns * (ms - lost_ns) / ms <= 2 * ms) continue;
-        for (const auto [by_arrivals, takes_over] :
+        for (const auto& [by_arrivals, takes_over] :
              {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
           Program program({inside_ns, computes_ns, lost_ns, by_arrivals, takes_over});
           INFO("computes " << computes_ns << " ns, inside " << inside_ns << " ns, lost " << lost_ns

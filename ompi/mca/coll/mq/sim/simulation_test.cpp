@@ -58,7 +58,7 @@ TEST_CASE("64 ranks on 8 nodes come near what the paper says") {
 
 TEST_CASE("what is free for a block of work grows with the ranks") {
   double before = 0;
-  for (Rank ranks = 2; ranks <= 4096 / overlap::thinning; ranks *= 2) {
+  for (Rank ranks = 2; ranks <= Rank{4096 / overlap::thinning}; ranks *= 2) {
     const double now = block_pct(queue(ranks));
     CHECK(now > before);
     before = now;

@@ -33,8 +33,8 @@ class EagerReads {
     /// Timed, and its time says what its way takes: one that has not been used for a while is slow
     /// at first, above all the kernel's.
     bool sample = false;
-    bool paced = false;    ///< a read that tells whether one of the two processes is late
-    Replies::Place place;  ///< of one of several
+    bool paced = false;      ///< a read that tells whether one of the two processes is late
+    Replies::Place place{};  ///< of one of several
   };
   enum class Kind : std::uint8_t { plain, waiting, synchronous };
   /// A message that could be read.
