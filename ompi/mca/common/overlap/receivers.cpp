@@ -18,7 +18,8 @@ struct EarlyMessage {
 };
 
 struct Early {
-  std::mutex mutex;  ///< protects messages: btl/tcp may have a thread of its own
+  std::mutex mutex;  ///< protects keeping and messages: btl/tcp may have a thread of its own
+  bool keeping = false;
   std::vector<EarlyMessage> messages;
   std::vector<mca_btl_base_tag_t> tags;  ///< MPI_Init and MPI_Finalize only
 };
@@ -33,6 +34,18 @@ std::vector<AddedReceiver>& receivers() {
   return all;
 }
 
+void hand_over(EarlyMessage& message) {
+  if (mca_btl_base_active_message_trigger[message.tag].cbfunc == nullptr) return;
+  deliver_message(message.btl, nullptr, message.tag, message.bytes.data(), message.bytes.size());
+}
+
+/// @returns  has it been kept?
+bool keep_while_keeping(EarlyMessage& message) {
+  const std::lock_guard guard(early().mutex);
+  if (early().keeping) early().messages.push_back(std::move(message));
+  return early().keeping;
+}
+
 void keep(const Received& received) noexcept {
   must_run([&received] {
     EarlyMessage message{received.btl, received.tag, {}};
@@ -40,8 +53,8 @@ void keep(const Received& received) noexcept {
       message.bytes.insert(message.bytes.end(), received.data(i),
                            received.data(i) + received.size(i));
     }
-    const std::lock_guard guard(early().mutex);
-    early().messages.push_back(std::move(message));
+    // A thread of btl/tcp may have looked this function up before all were handed over.
+    if (!keep_while_keeping(message)) hand_over(message);
   });
 }
 
@@ -65,12 +78,21 @@ int register_added_receivers() {
 }
 
 int keep_early_messages(std::initializer_list<mca_btl_base_tag_t> tags) {
+  {
+    const std::lock_guard guard(early().mutex);
+    early().keeping = true;
+  }
   early().tags = tags;
   for (const AddedReceiver& each : receivers()) early().tags.push_back(each.tag);
   for (const mca_btl_base_tag_t tag : early().tags) {
     if (const int rc = register_receiver<keep>(tag); rc != OMPI_SUCCESS) return rc;
   }
   return OMPI_SUCCESS;
+}
+
+bool keeps_early_messages() {
+  const std::lock_guard guard(early().mutex);
+  return early().keeping;
 }
 
 void hand_over_early_messages() {
@@ -80,13 +102,11 @@ void hand_over_early_messages() {
   std::vector<EarlyMessage> messages;
   {
     const std::lock_guard guard(early().mutex);
+    early().keeping = false;
     messages.swap(early().messages);
   }
   common::counters.early_kept += messages.size();
-  for (const EarlyMessage& each : messages) {
-    if (mca_btl_base_active_message_trigger[each.tag].cbfunc == nullptr) continue;
-    deliver_message(each.btl, nullptr, each.tag, each.bytes.data(), each.bytes.size());
-  }
+  for (EarlyMessage& each : messages) hand_over(each);
 }
 
 }  // namespace overlap

@@ -34,6 +34,9 @@ void remove_receiver(mca_btl_base_tag_t tag) noexcept;
 /// @returns  OMPI_SUCCESS or an error code of Open MPI
 [[nodiscard]] int keep_early_messages(std::initializer_list<mca_btl_base_tag_t> tags);
 
+/// Are early messages being kept?
+[[nodiscard]] bool keeps_early_messages();
+
 /// Hand what has been kept to the receivers that are registered by now, in the order in which it
 /// came. Messages that nobody registered for are dropped, and none is kept any more.
 /// @thread  progress lock held

@@ -96,6 +96,21 @@ TEST_CASE("Early messages: dropped where nobody has registered; nothing is kept 
   CHECK(trigger(foreign_tag).cbfunc != nullptr);
 }
 
+TEST_CASE("Early messages: a thread of a BTL that finds the callback too late loses nothing") {
+  const Bml bml;
+  REQUIRE(keep_early_messages({own_tag}) == OMPI_SUCCESS);
+  CHECK(keeps_early_messages());
+  const mca_btl_active_message_callback_t found = trigger(own_tag);
+  REQUIRE(register_receiver<take_in<'o'>>(own_tag) == OMPI_SUCCESS);
+  hand_over_early_messages();
+  CHECK_FALSE(keeps_early_messages());
+  deliver_message(found, nullptr, nullptr, own_tag, "1", 1);
+  CHECK(taken_in == "o1");
+  trigger(own_tag) = {};
+  deliver_message(found, nullptr, nullptr, own_tag, "2", 1);  // nobody takes it any more
+  CHECK(taken_in == "o1");
+}
+
 TEST_CASE("Early messages: a BML's refusal to register is told") {
   const Bml bml;
   Bml::refused = own_tag;

@@ -222,7 +222,10 @@ void show_topic(const char* topic, Values... values) noexcept {
 
 /// Keep what peers send before register_callbacks(); when the BML has been initialised.
 [[nodiscard]] int keep_early() noexcept;
-/// The receive callbacks and the error callback; after bml_add_procs. Progress lock held.
+/// With the BTLs, after each bml_add_procs. @thread  progress lock held
+[[nodiscard]] int register_error_callback();
+/// The receive callbacks, this PML's and the added ones, once there is a communicator and after
+/// each later bml_add_procs. @thread  progress lock held
 [[nodiscard]] int register_callbacks();
 /// Call retry_waiting in each turn while there is something to retry. @thread  progress lock held
 void set_retries() noexcept;

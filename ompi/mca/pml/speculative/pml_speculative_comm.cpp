@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pml_speculative.hpp"
 
+#include "ompi/mca/common/overlap/receivers.hpp"
+
 namespace overlap::speculative {
 namespace {
 
@@ -50,6 +52,14 @@ void remove_communicator(ompi_communicator_t& comm) {
   pml->protocol.remove_communicator(*own);
 }
 
+/// With the first communicator, which most early messages are for: what the protocol holds for
+/// communicators to come is bounded.
+int start_to_receive() {
+  const int rc = register_callbacks();
+  if (rc == OMPI_SUCCESS) hand_over_early_messages();
+  return rc;
+}
+
 }  // namespace
 
 int add_comm(ompi_communicator_t* comm) noexcept {
@@ -57,7 +67,7 @@ int add_comm(ompi_communicator_t* comm) noexcept {
   return guarded([comm]() -> int {
     const Entry entry;
     add_communicator(*comm);
-    return OMPI_SUCCESS;
+    return keeps_early_messages() ? start_to_receive() : OMPI_SUCCESS;
   });
 }
 

@@ -103,10 +103,8 @@ mca_pml_base_module_t* component_init(int* priority, bool, bool mpi_threads) noe
 }
 
 int component_finalize() noexcept {
-  if (pml == nullptr) {  // another one was chosen
-    must_run([] { hand_over_early_messages(); });
-    return OMPI_SUCCESS;
-  }
+  must_run([] { hand_over_early_messages(); });  // where nobody has made a communicator
+  if (pml == nullptr) return OMPI_SUCCESS;       // another one was chosen
   pml->interrupts.stop();
   opal_progress_unregister(progress);
   end_last_meeting();

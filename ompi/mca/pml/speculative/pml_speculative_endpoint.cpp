@@ -4,6 +4,8 @@
 
 #include <unordered_set>
 
+#include "ompi/mca/common/overlap/receivers.hpp"
+
 namespace overlap::speculative {
 namespace {
 
@@ -194,7 +196,9 @@ int add_procs(ompi_proc_t** procs, std::size_t count) noexcept {
     if (rc != OMPI_SUCCESS) return rc;
     const Entry entry;
     pml->driver.adopt_btls();
-    return register_callbacks();
+    rc = register_error_callback();
+    // Before the first communicator, messages are still kept.
+    return rc != OMPI_SUCCESS || keeps_early_messages() ? rc : register_callbacks();
   });
 }
 

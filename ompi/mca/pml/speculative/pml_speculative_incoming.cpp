@@ -169,11 +169,10 @@ int keep_early() noexcept {
 int register_callbacks() {
   if (const int rc = register_receiver<receive_eager>(tag_eager); rc != OMPI_SUCCESS) return rc;
   if (const int rc = register_receiver<receive>(tag_control); rc != OMPI_SUCCESS) return rc;
-  if (const int rc = register_added_receivers(); rc != OMPI_SUCCESS) return rc;
-  const int rc = mca_bml.bml_register_error(on_btl_error);
-  if (rc == OMPI_SUCCESS) hand_over_early_messages();
-  return rc;
+  return register_added_receivers();
 }
+
+int register_error_callback() { return mca_bml.bml_register_error(on_btl_error); }
 
 void abort_peer_failure(const char* btl, const std::string& peer, const char* details) noexcept {
   show_topic("btl error", btl, peer.c_str(), details);

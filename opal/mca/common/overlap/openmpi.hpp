@@ -280,12 +280,12 @@ struct BtlComponentFunctions {
 }
 #pragma GCC diagnostic pop
 
-/// Hand one message to the upper layer's callback for its tag; the bytes need to be valid only
-/// during the call.
-inline void deliver_message(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
+/// Hand one message to a callback of the upper layer; the bytes need to be valid only during the
+/// call.
+inline void deliver_message(const mca_btl_active_message_callback_t& upper,
+                            mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
                             mca_btl_base_tag_t tag, const void* bytes,
                             std::size_t length) noexcept {
-  const mca_btl_active_message_callback_t& upper = mca_btl_base_active_message_trigger[tag];
   mca_btl_base_segment_t segment{};
   segment.seg_addr.pval = const_cast<void*>(bytes);
   segment.seg_len = length;
@@ -299,6 +299,13 @@ inline void deliver_message(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t*
   const mca_btl_base_receive_descriptor_t descriptor{endpoint, &segment, 1, tag, upper.cbdata};
   upper.cbfunc(btl, &descriptor);
 #endif
+}
+
+/// The same to the callback that is registered for the tag.
+inline void deliver_message(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
+                            mca_btl_base_tag_t tag, const void* bytes,
+                            std::size_t length) noexcept {
+  deliver_message(mca_btl_base_active_message_trigger[tag], btl, endpoint, tag, bytes, length);
 }
 
 /// Make bytes known to all processes of the job under a component's name (the modex); in the
