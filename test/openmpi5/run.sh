@@ -170,6 +170,25 @@ names_of() { (cd "$debian$programs/test/mpi" && ls "$1"_*.cpp | sed 's/\.cpp$//'
 mpix() {
     inside PATH=$tree/bin:/usr/bin:/bin OMPI_MCA_pml=speculative OVERLAP_BUILD=$tree/build OVERLAP_PREFIX=$prefix sh $programs/test/mpi/mpix.sh
 }
+# MPI sessions with the components where a site installs them: when PMIx is initialised for a second time, an --mca mca_base_component_path ends
+# the process with any PML, and Debian 13's mpirun sets the variable, too.
+session_programs() {
+    cp "$source_folder/test/openmpi5/sessions.cpp" "$debian$tree/" &&
+        inside mpicxx -std=c++20 -Wall -Wextra -o $tree/sessions $tree/sessions.cpp
+}
+sessions() { # RANKS MCA ARGUMENTS...
+    ranks=$1
+    shift
+    inside OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo timeout -k 5 120 mpirun --allow-run-as-root --oversubscribe --bind-to none \
+        -n "$ranks" --mca pml speculative "$@" env -u OMPI_MCA_mca_base_component_path $tree/sessions
+}
+in_site_folder() { # ACTION: link, unlink
+    site=$debian$(inside ompi_info --path pkglibdir --parsable | cut -d: -f3)
+    for each in "$debian$prefix"/lib/openmpi/*.so; do
+        rm -f "$site/${each##*/}"
+        [ "$1" = unlink ] || ln -s "$prefix/lib/openmpi/${each##*/}" "$site/"
+    done
+}
 nothing_left() {
     left=$(find "$debian/dev/shm" -mindepth 1)
     echo "$left"
@@ -201,6 +220,17 @@ if [ $failed = 0 ] || [ -f "$debian$tree/build/ompi/mca/pml/speculative/mca_pml_
         ! grep -q '^FAIL' "$mpix_log" || cat "$mpix_log" >&2
         each_program "2 3" "sm,self tcp,self" "$(names_of coll | grep -v spawn)" --mca coll_mq_priority 100
         each_program 2 "sm,tcp,self" coll_spawn --mca coll_mq_priority 100
+        if try "sessions compile" session_programs; then
+            in_site_folder link
+            for ranks in 2 3; do
+                for list in sm,self tcp,self; do
+                    try "sessions $list np $ranks" sessions $ranks --mca btl $list
+                done
+                try "sessions ring,self np $ranks" sessions $ranks --mca btl ring,self --mca btl_ring_fabric soft
+                try "sessions sm,self np $ranks, coll/mq" sessions $ranks --mca btl sm,self --mca coll_mq_priority 100
+            done
+            in_site_folder unlink
+        fi
         try "nothing is left in /dev/shm" nothing_left
     fi
 fi

@@ -47,12 +47,14 @@ Process::Process(Network& network, int rank, int size, const Config& config,
       fault_(fault),
       protocol_(numbered(config, rank), *this, counters_),
       size_(size) {
-  world_ = &protocol_.add_communicator(
-      {world_context, rank, static_cast<std::size_t>(size), true, true});
+  world_ = &protocol_.add_communicator({.context = world_context,
+                                        .my_rank = rank,
+                                        .size = static_cast<std::size_t>(size),
+                                        .agreed_incarnation = 0});
   made_ = 1 + communicators_before;
   for (unsigned i = 0; i < communicators_before; ++i)
     protocol_.add_communicator(
-        {static_cast<std::uint16_t>(sub_context + 1 + i), 0, 1, false, true});
+        {.context = static_cast<std::uint16_t>(sub_context + 1 + i), .size = 1});
   if (world) {
     comm_ = world_;
   } else {
@@ -71,7 +73,7 @@ std::uint64_t Process::process_of(const Communicator&, std::int32_t rank) {
 void Process::add_communicator() {
   ++made_;
   comm_ = &protocol_.add_communicator(
-      {sub_context, rank_, static_cast<std::size_t>(size_), false, true});
+      {.context = sub_context, .my_rank = rank_, .size = static_cast<std::size_t>(size_)});
   if (const char* fault = protocol_.take_early(*comm_))
     throw Violation(std::string("impossible, kept since before: ") + fault);
   perform_actions();

@@ -37,7 +37,7 @@ Communicator::Communicator(ompi_communicator_t& comm) : comm_(comm) {
     size_ += remote;
   }
   head_.process = process_number(OPAL_PROC_MY_NAME);
-  head_.context = comm_index(&comm);
+  head_.context = context_of(&comm);
   head_.birth = births++;
   head_.source = first_local_ + comm.c_my_rank;
   streams_.push_back(std::make_unique<Stream>(*this, 0, std::bit_floor(tunables.window)));

@@ -94,7 +94,8 @@ int component_init(bool, bool) noexcept {
 }
 
 mca_coll_base_module_t* component_query(ompi_communicator_t* comm, int* priority) noexcept {
-  if (tunables.priority == 0) return nullptr;
+  // Answers of flow control may still be on their way when a process has freed its communicator.
+  if (tunables.priority == 0 || is_of_session(comm)) return nullptr;
   if (process == nullptr) {
     if (tunables.verbose > 0) {
       show_message(

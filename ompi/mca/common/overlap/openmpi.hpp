@@ -3,7 +3,9 @@
 //
 //   register_receiver<handler>(tag)  receive_callback<handler>() through the BML, after
 //                                    bml_add_procs
-//   comm_index, comm_lookup          the number of a communicator that the wire carries
+//   context_of(comm)                 the number of a communicator that the wire carries
+//   group_number(comm)               of one that was made from a group (MPI sessions, 5.0)
+//   is_of_session(comm)              made from such a one
 //   make_pml_module(fill)            a zeroed module, filled by you by name, the version's extra
 //                                    members filled here
 //   show_info(win, key, value)       a window's info, as its component sees it
@@ -110,21 +112,48 @@ template <auto handler>
   return mca_bml.bml_register(tag, receive_callback<handler>(), context);
 }
 
-/// The number under which this process knows a communicator; its peers use the same one, except
-/// (5.0) for communicators made from an MPI session's group, which Open MPI only makes for PMLs
-/// that set MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID.
-[[nodiscard]] inline std::uint32_t comm_index(const ompi_communicator_t* comm) noexcept {
 #if OMPI_MAJOR_VERSION == 4
-  return comm->c_contextid;
+inline constexpr std::uint16_t max_context = UINT16_MAX;
 #else
-  return comm->c_index;
+inline constexpr std::uint16_t max_context = 0x7fff;  // above are those made from groups
+#endif
+
+/// Of a communicator that was made from a group alone (MPI_Comm_create_from_group): what PMIx has
+/// numbered it, the next one to the last, the same at all its processes; their indices differ.
+/// Nothing of a communicator that came from another one.
+[[nodiscard]] inline std::optional<std::uint64_t> group_number(
+    const ompi_communicator_t* comm) noexcept {
+#if OMPI_MAJOR_VERSION == 4
+  static_cast<void>(comm);
+#else
+  if (!OMPI_COMM_IS_GLOBAL_INDEX(comm)) return comm->c_contextid.cid_base;
+#endif
+  return std::nullopt;
+}
+
+/// Was it made for an MPI session (5.0)? No meeting keeps its processes when they have freed it.
+[[nodiscard]] inline bool is_of_session(const ompi_communicator_t* comm) noexcept {
+#if OMPI_MAJOR_VERSION == 4
+  static_cast<void>(comm);
+  return false;
+#else
+  if (group_number(comm)) return true;
+  const bool has_world = ompi_mpi_state != OMPI_MPI_STATE_NOT_INITIALIZED &&
+                         ompi_mpi_state < OMPI_MPI_STATE_FINALIZE_COMPLETED;
+  return comm->instance != nullptr &&
+         !(has_world && comm->instance == ompi_mpi_comm_world.comm.instance);
 #endif
 }
 
-/// @returns  the communicator, or null: not made yet here (keep the message until add_comm), or
-/// gone
-[[nodiscard]] inline ompi_communicator_t* comm_lookup(std::uint32_t index) noexcept {
-  return ompi_comm_lookup(index);
+/// The number that all processes of a communicator use for it while it exists.
+[[nodiscard]] inline std::uint32_t context_of(const ompi_communicator_t* comm) noexcept {
+#if OMPI_MAJOR_VERSION == 4
+  return comm->c_contextid;
+#else
+  if (const auto number = group_number(comm))
+    return max_context + 1U + static_cast<std::uint32_t>(*number % (UINT16_MAX - max_context));
+  return comm->c_index;
+#endif
 }
 
 /// A PML module with everything null but what the version needs besides; fill(module) sets the
@@ -136,6 +165,7 @@ template <class Fill>
   module.pml_ft_event = [](int) -> int { return OMPI_SUCCESS; };
 #else
   module.pml_revoke_comm = [](ompi_communicator_t*, bool) -> int { return OMPI_SUCCESS; };
+  module.pml_flags = MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID;  // context_of() copes with these
 #endif
   std::forward<Fill>(fill)(module);
   return module;

@@ -34,7 +34,7 @@ Window::~Window() {
 
 MessageHead Window::message_head() const noexcept {
   MessageHead head;
-  head.window = comm_index(&comm_);
+  head.window = context_of(&comm_);
   head.incarnation = incarnation_;
   head.source = self();
   return head;

@@ -87,7 +87,7 @@ class Window final : private Host {
 
   /// What wakes a process that sleeps, for a message of this window (P4.8).
   [[nodiscard]] node::Envelope envelope(Rank source) const noexcept {
-    return {.kind = node::WaitKind::epoch, .context = comm_index(&comm_), .source = source};
+    return {.kind = node::WaitKind::epoch, .context = context_of(&comm_), .source = source};
   }
 
   // For channels and transfers.

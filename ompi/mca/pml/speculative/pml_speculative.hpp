@@ -178,8 +178,7 @@ struct Pml {
   EagerReads eager_reads;
   AwaitedCopies awaited_copies;
   SendRuns send_runs;
-  Process shared;                         ///< what of it other components use
-  ompi_communicator_t* adding = nullptr;  ///< in add_comm: Open MPI does not find it by its number
+  Process shared;  ///< what of it other components use
   /// That of all processes in MPI_Finalize (unless async_mpi_finalize leaves it out): none waits
   /// for anything any more, some are gone.
   bool last_meeting_over = false;
@@ -211,6 +210,9 @@ void show_topic(const char* topic, Values... values) noexcept {
 
 [[nodiscard]] inline Communicator& protocol_of(ompi_communicator_t* comm) noexcept {
   return *reinterpret_cast<Communicator*>(comm->c_pml_comm);
+}
+[[nodiscard]] inline ompi_communicator_t* communicator_of(const Communicator& comm) noexcept {
+  return static_cast<ompi_communicator_t*>(comm.host_data);
 }
 
 /// Is a send's or receive's data in one piece, so that bytes can be copied as they are?

@@ -7,21 +7,29 @@
 namespace overlap::speculative {
 namespace {
 
+/// MPI_COMM_WORLD's is 0. When the contexts of those from groups have all been used, it changes.
+std::optional<std::uint16_t> agreed_incarnation(const ompi_communicator_t& comm) noexcept {
+  if (&comm == &ompi_mpi_comm_world.comm) return 0;
+  const auto number = group_number(&comm);
+  if (!number) return std::nullopt;
+  return static_cast<std::uint16_t>(1 + *number / first_agreed_context % UINT16_MAX);
+}
+
 void add_communicator(ompi_communicator_t& comm) {
   NewCommunicator fresh;
-  fresh.context = static_cast<std::uint16_t>(comm_index(&comm));
+  fresh.context = static_cast<std::uint16_t>(context_of(&comm));
   fresh.my_rank = comm.c_my_rank;
   fresh.size = static_cast<std::size_t>(comm.c_remote_group->grp_proc_count);
-  fresh.world = &comm == &ompi_mpi_comm_world.comm;
+  fresh.agreed_incarnation = agreed_incarnation(comm);
+  fresh.speculates = !is_of_session(&comm);
+  fresh.host_data = &comm;
   // MPI_Comm_spawn, MPI_Comm_connect and MPI_Comm_accept agree by the run-time system and make
   // intercommunicators.
   fresh.agreed_by_messages = !OMPI_COMM_IS_INTER(&comm);
   Communicator& added = pml->protocol.add_communicator(fresh);
   comm.c_pml_comm = reinterpret_cast<mca_pml_comm_t*>(&added);
-  pml->adding = &comm;
   if (const char* fault = pml->protocol.take_early(added)) abort_bad_message(fault, {});
   pml->actions.run();
-  pml->adding = nullptr;
 }
 
 /// A process of another job may end at any moment after MPI_Comm_disconnect, which the program
@@ -63,9 +71,12 @@ int start_to_receive() {
 }  // namespace
 
 int add_comm(ompi_communicator_t* comm) noexcept {
-  if (comm_index(comm) > UINT16_MAX) return OMPI_ERR_OUT_OF_RESOURCE;
   return guarded([comm]() -> int {
     const Entry entry;
+    const std::uint32_t context = context_of(comm);
+    if (context > UINT16_MAX) return OMPI_ERR_OUT_OF_RESOURCE;
+    const bool is_taken = pml->protocol.has_communicator(static_cast<std::uint16_t>(context));
+    if (is_taken && group_number(comm)) return OMPI_ERR_OUT_OF_RESOURCE;
     add_communicator(*comm);
     return keeps_early_messages() ? start_to_receive() : OMPI_SUCCESS;
   });

@@ -83,7 +83,7 @@ mca_pml_base_module_t module_table = make_pml_module([](mca_pml_base_module_t& t
   table.pml_imrecv = imrecv;
   table.pml_mrecv = mrecv;
   table.pml_dump = dump;
-  table.pml_max_contextid = UINT16_MAX;
+  table.pml_max_contextid = max_context;
   table.pml_max_tag = INT_MAX;
 });
 

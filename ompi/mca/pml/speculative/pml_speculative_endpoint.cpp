@@ -152,9 +152,7 @@ Endpoint* endpoint_of_process(ompi_proc_t& proc) {
 }
 
 Endpoint* make_endpoint(Peer& peer) {
-  ompi_communicator_t* comm = ompi_comm_lookup(peer.comm->context);
-  if (comm == nullptr) comm = pml->adding;
-  ompi_proc_t* proc = ompi_comm_peer_lookup(comm, peer.rank);
+  ompi_proc_t* proc = ompi_comm_peer_lookup(communicator_of(*peer.comm), peer.rank);
   if (proc == nullptr) return nullptr;
   Endpoint* endpoint = endpoint_of_process(*proc);
   if (endpoint == nullptr) return nullptr;

@@ -157,9 +157,7 @@ std::uint64_t Delivery::process_of(const Communicator& own, std::int32_t rank) {
   const Peer* peer = own.peer_if_known(rank);
   if (peer != nullptr && known_endpoint(*peer) != nullptr)
     return process_number(known_endpoint(*peer)->proc().super.proc_name);
-  ompi_communicator_t* comm = ompi_comm_lookup(own.context);
-  if (comm == nullptr) comm = pml->adding;
-  return process_number(ompi_comm_peer_lookup(comm, rank)->super.proc_name);
+  return process_number(ompi_comm_peer_lookup(communicator_of(own), rank)->super.proc_name);
 }
 
 int keep_early() noexcept {

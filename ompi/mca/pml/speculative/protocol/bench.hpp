@@ -72,7 +72,7 @@ struct Bench : Host {
   UnexpectedMessages unexpected{counters};
   Streams streams{*this, 0, true, HeldBound{}};
   Outbox outbox{streams};
-  Communicator& comm = streams.add({7, 0, 2, true, true});
+  Communicator& comm = streams.add({.context = 7, .size = 2, .agreed_incarnation = 0});
   Peer& peer = comm.peer(1);
   ReceiveMachine machine{config.hazard_policy, counters, outbox};
   Offers offers{config, counters, *hazard, outbox, machine};

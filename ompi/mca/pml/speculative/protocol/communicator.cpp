@@ -6,7 +6,11 @@ namespace overlap::speculative {
 
 Communicator::Communicator(std::uint16_t context_id, std::int32_t rank, std::size_t size,
                            std::uint16_t incarnation_number)
-    : context(context_id), incarnation(incarnation_number), my_rank(rank), peers_(size, nullptr) {}
+    : context(context_id),
+      incarnation(incarnation_number),
+      incarnation_is_agreed(incarnation_number == 0),
+      my_rank(rank),
+      peers_(size, nullptr) {}
 
 Communicator::~Communicator() {
   for (Peer* peer : peers_) {
@@ -23,8 +27,9 @@ Peer& Communicator::make_peer(std::int32_t rank) {
   auto* peer = new Peer;
   peer->comm = this;
   peer->rank = rank;
-  if (incarnation == 0) peer->bound = 0;
+  if (incarnation_is_agreed) peer->bound = incarnation;
   peer->watch_eager = watch_every_eager;
+  peer->speculates = speculates;
   peers_[static_cast<std::size_t>(rank)] = peer;
   return *peer;
 }

@@ -62,8 +62,7 @@ static_assert(offsetof(Peer, reverse_stash) + sizeof(Peer::reverse_stash) <= 128
 struct Communicator {
   /// @param size         processes that can be talked to (the remote group of an intercommunicator)
   /// @param incarnation  0 for a communicator that exists once per job, otherwise a number that no
-  /// recent communicator with this
-  ///                     context had
+  ///                     recent communicator with this context had
   Communicator(std::uint16_t context, std::int32_t my_rank, std::size_t size,
                std::uint16_t incarnation);
   ~Communicator();
@@ -127,10 +126,14 @@ struct Communicator {
 
   std::uint16_t context;
   std::uint16_t incarnation;
+  bool
+      incarnation_is_agreed;  ///< it is the same at all processes: streams are bound from the start
   std::int32_t my_rank;
   std::uint32_t birth = 0;       ///< this process's era when it was made; 0: eras say nothing here
   bool has_predecessor = false;  ///< another communicator had this context before, here
   bool watch_every_eager = false;  ///< what a new peer starts with
+  bool speculates = true;          ///< false: neither do its peers, whatever they say
+  void* host_data = nullptr;       ///< the glue's: Open MPI's communicator
   std::uint32_t wild_receives = 0;
   std::uint64_t posted_count = 0;
   std::uint64_t unexpected_count = 0;

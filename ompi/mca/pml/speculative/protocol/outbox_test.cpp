@@ -19,7 +19,7 @@ struct Sender {
   Alone host;
   Streams streams{host, 0, true, HeldBound{}};
   Outbox outbox{streams};
-  Communicator& comm = streams.add({7, 0, 3, true});
+  Communicator& comm = streams.add({.context = 7, .size = 3, .agreed_incarnation = 0});
 };
 
 RevokeHeader of_kind(Kind kind, Peer& peer) {
@@ -42,7 +42,7 @@ TEST_CASE("Outbox: each stream to each peer counts by itself") {
 
 TEST_CASE("Outbox: a forward message carries the own incarnation, a reverse one the peer's") {
   Sender sender;
-  Communicator& comm = sender.streams.add({9, 2, 3, false});
+  Communicator& comm = sender.streams.add({.context = 9, .my_rank = 2, .size = 3});
   Peer& peer = comm.peer(1);
   peer.bound = 77;
   CHECK(of_kind(Kind::revoke_ack, peer).head.incarnation == comm.incarnation);
@@ -52,7 +52,8 @@ TEST_CASE("Outbox: a forward message carries the own incarnation, a reverse one 
 
 TEST_CASE("Outbox: every field of a forward header is in its place") {
   Sender sender;
-  Communicator& comm = sender.streams.add({0xfedc, 0x12345678, 0x20000000, false});
+  Communicator& comm =
+      sender.streams.add({.context = 0xfedc, .my_rank = 0x12345678, .size = 0x20000000});
   comm.incarnation = 0xabcd;
   Peer& peer = comm.peer(1);
   for (const std::int32_t tag : {0, 1, -17, INT32_MAX, INT32_MIN}) {
@@ -74,7 +75,7 @@ TEST_CASE("Outbox: a peer is told the era once, by a forward message") {
   CHECK(sender.outbox.emit_control(peer, of_kind(Kind::revoke_ack, peer)).message.with_prefix);
   CHECK_FALSE(
       sender.outbox.emit_control(peer, of_kind(Kind::revoke_ack, peer)).message.with_prefix);
-  (void)sender.streams.add({9, 0, 3, false});
+  (void)sender.streams.add({.context = 9, .size = 3});
   const Action apart = sender.outbox.control_action(peer, of_kind(Kind::stream_end, peer));
   CHECK(apart.message.with_prefix);
   CHECK(apart.peer == &peer);

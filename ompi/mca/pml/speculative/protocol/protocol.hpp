@@ -50,6 +50,9 @@ class Protocol {
 
   /// A communicator exists from now on. Call take_early once its peers can be reached.
   Communicator& add_communicator(const NewCommunicator& fresh);
+  [[nodiscard]] bool has_communicator(std::uint16_t context) const noexcept {
+    return streams_.find(context) != nullptr;
+  }
   /// Look at the messages that came for it before. @returns  nullptr, or what is impossible about
   /// one of them
   [[nodiscard]] const char* take_early(Communicator& comm);

@@ -29,11 +29,18 @@ inline void expect(bool holds) {
   if (!holds) throw std::logic_error("the test's own messages and receives are wrong");
 }
 
+/// MPI_COMM_WORLD, or one that has to be spoken in first.
+inline NewCommunicator communicator(bool world) {
+  NewCommunicator fresh{.context = 7, .my_rank = 0, .size = 2};
+  if (world) fresh.agreed_incarnation = 0;
+  return fresh;
+}
+
 /// Process 0 of two; the test plays process 1.
 struct Side final : Host {
   explicit Side(HazardPolicy policy = HazardPolicy::envelope_sequence, bool world = true)
       : protocol(config_for(policy), *this, counters),
-        comm(protocol.add_communicator({7, 0, 2, world, true})) {}
+        comm(protocol.add_communicator(communicator(world))) {}
 
   void deliver(ReceiveOp&, std::uint64_t, std::span<const std::byte> payload) override {
     delivered.emplace_back(reinterpret_cast<const char*>(payload.data()), payload.size());

@@ -73,7 +73,8 @@ TEST_CASE("Memory keeps the rail that its description came over while the messag
     early.head.context = 9;
     early.send = 1;
     CHECK(side.protocol.on_message(bytes_of(early), &rail) == nullptr);
-    Communicator& later = side.protocol.add_communicator({9, 0, 2, true, true});
+    Communicator& later =
+        side.protocol.add_communicator({.context = 9, .size = 2, .agreed_incarnation = 0});
     CHECK(side.protocol.take_early(later) == nullptr);
     REQUIRE(later.find_unexpected(1, 5) != nullptr);
     CHECK(later.find_unexpected(1, 5)->source_memory.rail == &rail);
@@ -202,7 +203,7 @@ TEST_CASE("knows_sender: the first message of a communicator whose context was u
   Side side(HazardPolicy::envelope_sequence, false);
   int endpoint = 0;
   side.protocol.remove_communicator(side.comm);
-  Communicator& next = side.protocol.add_communicator({7, 0, 2, false, true});
+  Communicator& next = side.protocol.add_communicator(communicator(false));
   next.peer(1).host_data = &endpoint;
   REQUIRE(next.has_predecessor);
   const SequencedHeader first{kind_version(Kind::eager), 0, 7, 1, 5, 0, 4};

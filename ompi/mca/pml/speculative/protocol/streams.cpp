@@ -13,6 +13,10 @@ std::uint16_t first_incarnation(std::uint64_t process) noexcept {
   return static_cast<std::uint16_t>((process + 1) * 0x9e3779b97f4a7c15U >> 48U);
 }
 
+bool speculates(const Communicator& comm, const EraPrefix& prefix) noexcept {
+  return comm.speculates && (prefix.flags & flag::speculation_off) == 0;
+}
+
 }  // namespace
 
 Streams::Streams(Host& host, std::uint64_t process, bool speculation, HeldBound bound)
@@ -24,12 +28,12 @@ Streams::Streams(Host& host, std::uint64_t process, bool speculation, HeldBound 
 
 Communicator& Streams::add(const NewCommunicator& fresh) {
   ++era_;
-  std::uint16_t incarnation = 0;
-  if (!fresh.world) {
-    if (++last_incarnation_ == 0) last_incarnation_ = 1;
-    incarnation = last_incarnation_;
-  }
-  auto made = std::make_unique<Communicator>(fresh.context, fresh.my_rank, fresh.size, incarnation);
+  if (!fresh.agreed_incarnation && ++last_incarnation_ == 0) last_incarnation_ = 1;
+  auto made = std::make_unique<Communicator>(fresh.context, fresh.my_rank, fresh.size,
+                                             fresh.agreed_incarnation.value_or(last_incarnation_));
+  made->incarnation_is_agreed = fresh.agreed_incarnation.has_value();
+  made->speculates = fresh.speculates;
+  made->host_data = fresh.host_data;
   made->birth = fresh.agreed_by_messages ? era_ : 0;
   made->has_predecessor = existed(fresh.context);
   if (communicators_.size() <= fresh.context) {
@@ -44,10 +48,12 @@ Communicator& Streams::add(const NewCommunicator& fresh) {
 void Streams::remove(Communicator& comm) {
   for (std::size_t rank = 0; rank < comm.size(); ++rank) {
     const Peer* peer = comm.peer_if_known(static_cast<std::int32_t>(rank));
-    if (peer == nullptr || peer->bound == unbound_incarnation) continue;
+    if (peer == nullptr || peer->bound == unbound_incarnation || comm.incarnation_is_agreed)
+      continue;
     tombstones_.bury(
         {comm.context, static_cast<std::uint16_t>(peer->bound), static_cast<std::int32_t>(rank)});
   }
+  if (comm.incarnation_is_agreed) ended_agreed_[comm.context] = comm.incarnation;
   (void)take_held(comm.context);  // a successor cannot exist anywhere before this one is gone here
   communicators_[comm.context].reset();
 }
@@ -71,17 +77,24 @@ Streams::Admission Streams::admit(const SequencedHeader& head, const EraPrefix* 
   return {Verdict::pass, &comm->peer(head.source)};
 }
 
+bool Streams::has_ended_as_agreed(const SequencedHeader& head) const noexcept {
+  const auto ended = ended_agreed_.find(head.context);
+  return ended != ended_agreed_.end() && ended->second == head.incarnation;
+}
+
 Streams::Admission Streams::without_communicator(const SequencedHeader& head, bool has_prefix,
                                                  const IncomingMessage& whole) {
   const StreamIdentity identity = identity_of(head);
   const bool forward = is_forward(kind_of(head.kind_version));
-  if (!existed(head.context)) {
-    // Nobody can echo an incarnation that has not been given yet; MPI_COMM_WORLD's is known to all.
-    if (!forward && head.incarnation != 0) return {Verdict::stale};
-    return hold(identity, whole);
+  if (head.incarnation == 0 || head.context >= first_agreed_context) {
+    // Known to all of its processes, so that messages of either direction may come before it.
+    return has_ended_as_agreed(head) ? Admission{Verdict::stale} : hold(identity, whole);
   }
-  const bool known_dead = head.incarnation == 0 || (!has_prefix && tombstones_.knows(identity));
-  if (!forward || known_dead) return {Verdict::stale};
+  if (!existed(head.context)) {
+    // Nobody can echo an incarnation that has not been given yet.
+    return forward ? hold(identity, whole) : Admission{Verdict::stale};
+  }
+  if (!forward || (!has_prefix && tombstones_.knows(identity))) return {Verdict::stale};
   if (kind_of(head.kind_version) == Kind::stream_end) {
     // Its sender has left a communicator that this process is not in: it left it before, too.
     tombstones_.bury(identity);
@@ -99,7 +112,7 @@ Streams::Admission Streams::forward_to(Communicator& comm, const SequencedHeader
   Peer& peer = comm.peer(head.source);
   const StreamIdentity identity = identity_of(head);
   if (peer.bound == head.incarnation) {
-    if (prefix != nullptr) peer.speculates = (prefix->flags & flag::speculation_off) == 0;
+    if (prefix != nullptr) peer.speculates = speculates(comm, *prefix);
     return {Verdict::pass, &peer};
   }
   if (peer.bound != unbound_incarnation) return {Verdict::stale};
@@ -110,7 +123,7 @@ Streams::Admission Streams::forward_to(Communicator& comm, const SequencedHeader
     return {Verdict::stale, nullptr, nullptr, take_held(identity).size()};
   }
   peer.bound = head.incarnation;
-  peer.speculates = (prefix->flags & flag::speculation_off) == 0;
+  peer.speculates = speculates(comm, *prefix);
   tombstones_.revive(identity);
   const auto others = held_.take([&](const StreamIdentity& held) {
     return held.context == identity.context && held.source == identity.source && held != identity;

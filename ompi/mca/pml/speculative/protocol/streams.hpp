@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "communicator.hpp"
@@ -19,12 +21,20 @@ namespace overlap::speculative {
 struct NewCommunicator {
   std::uint16_t context = 0;
   std::int32_t my_rank = 0;
-  std::size_t size = 0;            ///< processes that can be talked to (the remote group of an
-                                   ///< intercommunicator)
-  bool world = false;              ///< MPI_COMM_WORLD: exists once, before anybody can speak
+  std::size_t size = 0;  ///< processes that can be talked to (the remote group of an
+                         ///< intercommunicator)
+  /// The same at all processes before anybody can speak: 0 for MPI_COMM_WORLD, which exists once.
+  std::optional<std::uint16_t> agreed_incarnation{};
   bool agreed_by_messages = true;  ///< its processes have agreed on the context by messages that
                                    ///< went through here; false: by other ways (MPI_Comm_spawn)
+  bool speculates = true;          ///< false: no RTRs in it, so that a process may end when it has
+                                   ///< freed the communicator, though others still use it
+  void* host_data = nullptr;       ///< the glue's
 };
+
+/// Contexts from here on may be of communicators with an agreed incarnation. They are used in turn:
+/// one is used again when all others have been.
+inline constexpr std::uint16_t first_agreed_context = 0x8000;
 
 /// The communicators of a process and the identity of every stream.
 class Streams {
@@ -74,6 +84,9 @@ class Streams {
   [[nodiscard]] std::size_t held() const noexcept { return held_.size(); }
 
  private:
+  /// Is it for the communicator with an agreed incarnation that was the last one freed here of this
+  /// context? Other ones are long gone, or still to come.
+  [[nodiscard]] bool has_ended_as_agreed(const SequencedHeader& head) const noexcept;
   [[nodiscard]] Admission without_communicator(const SequencedHeader& head, bool has_prefix,
                                                const IncomingMessage& whole);
   [[nodiscard]] Admission forward_to(Communicator& comm, const SequencedHeader& head,
@@ -92,6 +105,8 @@ class Streams {
   std::uint16_t last_incarnation_;
   std::vector<std::unique_ptr<Communicator>> communicators_;  ///< [context]
   std::vector<bool> existed_;                                 ///< [context]: at any time until now
+  /// Of the last one that was freed: [context]
+  std::unordered_map<std::uint16_t, std::uint16_t> ended_agreed_;
   HeldMessages held_;
   Tombstones tombstones_;
 };

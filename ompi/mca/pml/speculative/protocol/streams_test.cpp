@@ -25,13 +25,17 @@ struct Side final : Host {
   }
 
   Communicator& add(bool agreed_by_messages = true, std::size_t size = 2) {
-    return streams.add({context, 0, size, false, agreed_by_messages});
+    return streams.add(
+        {.context = context, .size = size, .agreed_by_messages = agreed_by_messages});
+  }
+  Communicator& add_agreed(std::uint16_t number, std::uint16_t incarnation) {
+    return streams.add({.context = number, .size = 2, .agreed_incarnation = incarnation});
   }
   /// A forward message. @param era  0: without prefix
   Streams::Admission arrives(std::uint16_t incarnation, std::uint32_t era = 0,
                              std::uint64_t process = 1, std::int32_t source = 1,
-                             Kind kind = Kind::eager) {
-    const SequencedHeader head{kind_version(kind), 0, context, source, 5, 0, incarnation};
+                             Kind kind = Kind::eager, std::uint16_t number = context) {
+    const SequencedHeader head{kind_version(kind), 0, number, source, 5, 0, incarnation};
     const EraPrefix prefix{kind_version(Kind::era), 0, 0, era, process};
     Bytes bytes(sizeof prefix + sizeof head);
     std::memcpy(bytes.data(), &prefix, sizeof prefix);
@@ -96,7 +100,8 @@ TEST_CASE("Streams: a first message of another process at this rank is of a pred
 TEST_CASE(
     "Streams: where eras have not travelled, or none had the context before, they say nothing") {
   Side side;
-  for (int i = 0; i < 5; ++i) side.streams.add({static_cast<std::uint16_t>(20 + i), 0, 1});
+  for (int i = 0; i < 5; ++i)
+    side.streams.add({.context = static_cast<std::uint16_t>(20 + i), .size = 1});
   Communicator& first = side.add();
   CHECK(side.arrives(4, 1).verdict == Verdict::bound);  // birth 6, but there was none before
   side.streams.remove(first);
@@ -109,11 +114,56 @@ TEST_CASE("Streams: MPI_COMM_WORLD is bound from the start and never followed by
   Side side;
   CHECK(side.arrives(0, 1).verdict == Verdict::held);
   CHECK(side.arrives(0, 0, 1, 1, Kind::rtr).verdict == Verdict::held);  // its incarnation is known
-  Communicator& world = side.streams.add({context, 0, 2, true, true});
+  Communicator& world = side.add_agreed(context, 0);
   CHECK(side.streams.take_held(context).size() == 2);
   CHECK(side.arrives(0).verdict == Verdict::pass);
   side.streams.remove(world);
   CHECK(side.arrives(0).verdict == Verdict::stale);
+}
+
+TEST_CASE("Streams: those of a communicator with an agreed incarnation are bound from the start") {
+  constexpr std::uint16_t number = first_agreed_context + 5;
+  Side side;
+  const auto arrives = [&side](std::uint16_t incarnation, Kind kind = Kind::eager) {
+    return side.arrives(incarnation, 0, 1, 1, kind, number).verdict;
+  };
+  CHECK(arrives(3) == Verdict::held);
+  CHECK(arrives(3, Kind::rtr) == Verdict::held);  // a peer that has it already asks
+  Communicator* comm = &side.add_agreed(number, 3);
+  CHECK(comm->peer(1).bound == 3);
+  CHECK(side.streams.take_held(number).size() == 2);
+  CHECK(arrives(3) == Verdict::pass);  // though no first message has come
+  CHECK(arrives(3, Kind::revoke) == Verdict::pass);
+  CHECK(arrives(2) == Verdict::stale);
+  CHECK(arrives(2, Kind::rtr) == Verdict::stale);
+  side.streams.remove(*comm);
+  CHECK(arrives(3) == Verdict::stale);
+  CHECK(arrives(3, Kind::stream_end) == Verdict::stale);
+  CHECK(arrives(3, Kind::rtr) == Verdict::stale);
+  CHECK(arrives(2) == Verdict::held);  // the next one, whichever way the numbers go
+  CHECK(arrives(2, Kind::rtr) == Verdict::held);
+  comm = &side.add_agreed(number, 2);
+  CHECK(side.streams.take_held(number).size() == 2);
+  CHECK(arrives(2) == Verdict::pass);
+  CHECK(arrives(3) == Verdict::stale);
+}
+
+TEST_CASE("Streams: where a communicator has no RTRs no peer speculates, whatever it says") {
+  Side side;
+  Communicator& comm = side.streams.add({.context = context, .size = 2, .speculates = false});
+  CHECK_FALSE(comm.peer(1).speculates);
+  CHECK(side.arrives(4, 1).verdict == Verdict::bound);
+  CHECK_FALSE(comm.peer(1).speculates);
+  CHECK(side.arrives(4, 2).verdict == Verdict::pass);
+  CHECK_FALSE(comm.peer(1).speculates);
+}
+
+TEST_CASE("Streams: an agreed incarnation takes no number of the others'") {
+  Side side;
+  const std::uint16_t first = side.add().incarnation;
+  side.add_agreed(first_agreed_context, 9);
+  side.streams.remove(*side.streams.find(context));
+  CHECK(side.add().incarnation == static_cast<std::uint16_t>(first + 1));
 }
 
 TEST_CASE("Streams: a rank outside the communicator is stale where a larger one came before") {

@@ -49,7 +49,7 @@ TEST_CASE("Unexpected messages: a new one has what it was made with, whatever it
 
 TEST_CASE("Unexpected messages: the most at a time are counted, in whichever communicator") {
   Bench bench;
-  Communicator& other = bench.streams.add({8, 0, 2, false, true});
+  Communicator& other = bench.streams.add({.context = 8, .size = 2});
   for (int i = 0; i < 3; ++i)
     bench.unexpected.store(bench.unexpected.make(bench.peer, 5, Kind::eager, 0, 0));
   bench.unexpected.store(bench.unexpected.make(other.peer(1), 5, Kind::eager, 0, 0));
@@ -62,7 +62,7 @@ TEST_CASE("Unexpected messages: the most at a time are counted, in whichever com
 
 TEST_CASE("Unexpected messages of a communicator that goes give their memory back") {
   Bench bench;
-  Communicator& other = bench.streams.add({8, 0, 2, false, true});
+  Communicator& other = bench.streams.add({.context = 8, .size = 2});
   Arrived& left = bench.unexpected.make(other.peer(1), 5, Kind::eager, 40, 40);
   bench.unexpected.store(left);
   bench.streams.remove(other);
