@@ -26,10 +26,8 @@ const char* why_impossible() noexcept {
 /// Must messages through shared memory be served by a second thread? @returns  nullptr, or why not
 const char* why_not_on_node(const NodeArea& node) noexcept {
   if (node.get() == nullptr) return "this system offers no memory files (memfd_create)";
-  if (common::tunables.progress == common::progress_choice::auto_ && !has_core_to_spare())
-    return knows_cores ? "the node has no core to spare"
-                       : "this build knows nothing of cores (hwloc was missing)";
-  return nullptr;
+  if (common::tunables.progress != common::progress_choice::auto_) return nullptr;
+  return why_no_core_to_spare();
 }
 
 /// What was chosen for shared memory, and why; once per node.
@@ -217,7 +215,7 @@ bool InterruptThread::start() noexcept {
     return false;
   }
   pthread_setname_np(thread_, "overlap");
-  if (node_.has_bell() && has_core_to_spare()) widen_binding(thread_);
+  if (node_.has_bell() && why_no_core_to_spare() == nullptr) widen_binding(thread_);
   state_ = State::running;
   return true;
 }

@@ -15,8 +15,6 @@
 
 namespace overlap {
 
-const bool knows_cores = OVERLAP_KNOWS_CORES != 0;
-
 #if OVERLAP_KNOWS_CORES
 
 namespace {
@@ -75,6 +73,10 @@ std::optional<unsigned> count_units_of_job() noexcept {
   return static_cast<unsigned>(CPU_COUNT(&set));
 }
 
+unsigned count_online() noexcept {
+  return static_cast<unsigned>(std::max(0L, sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
 /// @returns  0: the environment does not say
 unsigned number_in_environment(const char* name) noexcept {
   const char* text = std::getenv(name);
@@ -87,23 +89,30 @@ unsigned count_threads() noexcept { return std::max(1U, number_in_environment("O
 
 }  // namespace
 
-bool has_core_to_spare() noexcept {
+const char* why_no_core_to_spare() noexcept {
+  constexpr const char* full = "the node has no core to spare";
   const unsigned processes = processes_of_node(), threads = count_threads();
   // Most nodes are full, and need no topology to say so.
   const std::optional<unsigned> units = count_units_of_job();
   if (units && !leaves_core_to_spare({.cores = *units, .processes = processes, .threads = threads}))
-    return false;
+    return full;
   hwloc_topology_t topology = topology_of_node();
-  if (topology == nullptr) return false;
+  if (topology == nullptr) return full;
   const Bitmap all = cores_of_job(topology);
   const Bitmap mine = make_bitmap();
-  if (!all || !mine || hwloc_get_cpubind(topology, mine.get(), 0) != 0) return false;
-  return leaves_core_to_spare({.cores = count_cores(topology, all.get()),
-                               .processes = processes,
-                               .bound_cores = count_cores(topology, mine.get()),
-                               .threads = threads,
-                               .processors = count_processors(all.get()),
-                               .granted = number_in_environment("SLURM_CPUS_ON_NODE")});
+  if (!all || !mine || hwloc_get_cpubind(topology, mine.get(), 0) != 0) return full;
+  const CoreUse use{.cores = count_cores(topology, all.get()),
+                    .processes = processes,
+                    .bound_cores = count_cores(topology, mine.get()),
+                    .threads = threads,
+                    .processors = count_processors(all.get()),
+                    .granted = number_in_environment("SLURM_CPUS_ON_NODE"),
+                    .online = count_online()};
+  if (may_see_others_cores(use)) {
+    return "the node has no core to spare, as far as Slurm says: it has granted fewer than are in "
+           "sight (SLURM_CPUS_ON_NODE)";
+  }
+  return leaves_core_to_spare(use) ? nullptr : full;
 }
 
 void widen_binding(pthread_t thread) noexcept {
@@ -122,7 +131,9 @@ void widen_binding(pthread_t thread) noexcept {
 
 #else
 
-bool has_core_to_spare() noexcept { return false; }
+const char* why_no_core_to_spare() noexcept {
+  return "this build knows nothing of cores (hwloc was missing)";
+}
 void widen_binding(pthread_t) noexcept {}
 
 #endif

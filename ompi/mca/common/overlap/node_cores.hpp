@@ -6,14 +6,11 @@
 
 namespace overlap {
 
-/// Can cores be counted, with hwloc?
-extern const bool knows_cores;
-
 /// Has the job more cores on this node than its processes use: one each, those that each is bound
-/// to alone, or OMP_NUM_THREADS? Not where Slurm's grant says that some of those in sight are
-/// other jobs'. A thread that copies beside a full node takes its time from the
-/// application. @returns  false also where Open MPI does not know
-[[nodiscard]] bool has_core_to_spare() noexcept;
+/// to alone, or OMP_NUM_THREADS? Not where Slurm's grant says that some of those in sight may be
+/// other jobs'. A thread that copies beside a full node takes its time from the application.
+/// @returns  nullptr, or what rules it out, for messages
+[[nodiscard]] const char* why_no_core_to_spare() noexcept;
 
 /// Let a thread of this process run on all cores of the NUMA nodes that the caller is bound to
 /// (P4.6): on the caller's own core alone it could only work while that waits.

@@ -24,12 +24,32 @@ TEST_CASE("a core is to spare where processes and their threads leave one", "[in
       {"hybrid, not bound, the environment says so", {64, 4, 64, 16}, false},
       {"the same with fewer threads", {64, 4, 64, 8}, true},
       {"threads: none", {.cores = 2, .processes = 2, .bound_cores = 0, .threads = 0}, false},
-      {"all granted by a batch system", {64, 4, 1, 1, 128, 128}, true},
-      {"a part of a node, to which the job is confined", {8, 4, 1, 1, 16, 16}, true},
-      {"a part of a node, and the job sees all of it", {64, 4, 1, 1, 128, 16}, false},
   };
   for (const Row& row : rows) {
     INFO(row.what);
     CHECK(leaves_core_to_spare(row.use) == row.spare);
+  }
+}
+
+TEST_CASE("cores in sight may be others' where less was granted", "[interrupt][P4.6]") {
+  struct Row {
+    const char* what;
+    overlap::CoreUse use;
+    bool others;
+  };
+  const Row rows[] = {
+      {"nothing is said", {.processors = 128, .granted = 0, .online = 128}, false},
+      {"all of the node", {.processors = 128, .granted = 128, .online = 128}, false},
+      {"a part, to which the job is confined",
+       {.processors = 16, .granted = 16, .online = 128},
+       false},
+      {"the same, counted in cores", {.processors = 16, .granted = 8, .online = 128}, false},
+      {"a part, and the job sees all", {.processors = 128, .granted = 16, .online = 128}, true},
+      {"all cores, or half the node", {.processors = 128, .granted = 64, .online = 128}, true},
+      {"nobody knows how many there are", {.processors = 128, .granted = 64, .online = 0}, true},
+  };
+  for (const Row& row : rows) {
+    INFO(row.what);
+    CHECK(may_see_others_cores(row.use) == row.others);
   }
 }
