@@ -17,8 +17,6 @@ namespace {
 
 /// @returns  nullptr, or why this Open MPI rules a second thread out
 const char* why_impossible() noexcept {
-  // Its one-sided component calls tcp outside the progress lock.
-  if (openmpi_5) return "Open MPI 5 calls its BTLs from elsewhere too (osc/rdma)";
   if (!can_list_descriptors) return "this Open MPI's libevent is older than 2.1.2";
   return nullptr;
 }
@@ -274,8 +272,9 @@ void InterruptThread::note_futile_wake() noexcept {
 InterruptThread::Turn InterruptThread::turn() noexcept {
   endpoints_.in_interrupt_thread = true;
   endpoints_.serves_adapters = network_ != nullptr && polls();
+  const bool events = turns_events();
   const ProgressDriver::ThreadTurn found = driver_.turn_in_thread(
-      polls(),
+      {.btls = polls(), .events = events},
       [](const opal_process_name_t& name, const void* endpoints) noexcept {
         return static_cast<const Endpoints*>(endpoints)->knows(name);
       },
@@ -287,8 +286,8 @@ InterruptThread::Turn InterruptThread::turn() noexcept {
   if (std::exchange(woken_by_sender_, false) && !found.moved) note_futile_wake();
   // Nobody says when the last window of another component has gone.
   const bool blind = polls() ? has_work() || endpoints_.fragments_in_flight != 0
-                             : serves_btls() && !driver_.turns_events();
-  if (!driver_.turns_events()) return {.moved = found.moved, .readable = false, .blind = blind};
+                             : (serves_btls() || driver_.turns_events()) && !events;
+  if (!events) return {.moved = found.moved, .readable = false, .blind = blind};
   watch_.sync(turned_elsewhere());
   synced_turns_ = turns();
   return {

@@ -125,6 +125,10 @@ class InterruptThread {
   void stays() noexcept;
   void note_futile_wake() noexcept;
   [[nodiscard]] std::uint64_t least_copy_bytes() const noexcept;
+  /// May it turn the event loop now? Open MPI 5.0's osc/rdma calls tcp outside the progress lock.
+  [[nodiscard]] bool turns_events() const noexcept {
+    return driver_.turns_events() && !(openmpi_5 && has_foreign_windows());
+  }
   /// May it poll BTLs now?
   [[nodiscard]] bool polls() const noexcept { return serves_btls() && !has_foreign_windows(); }
   /// Is there a copy, or what waits for room, that it could see to?
@@ -159,7 +163,7 @@ class InterruptThread {
   static void fence() noexcept { node::full_fence(); }  // R2, pairs with S2 (node/wake.hpp)
   [[nodiscard]] bool look_again(bool in_thread) noexcept;
   [[nodiscard]] bool is_stale() noexcept {
-    return (driver_.turns_events() && is_watch_stale()) || has_work() || left_work_ != 0 ||
+    return (turns_events() && is_watch_stale()) || has_work() || left_work_ != 0 ||
            network_descriptor() != watched_network_;
   }
   /// A call may have come to know a process whose connection was left to MPI threads.

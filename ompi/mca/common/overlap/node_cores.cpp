@@ -5,6 +5,9 @@
 #include "ompi/mca/common/overlap/openmpi.hpp"
 #include "ompi/mca/common/overlap/protocol/spare_core.hpp"
 
+#if OVERLAP_HAVE_HWLOC
+#include <hwloc.h>
+#endif
 #include <sched.h>
 #include <unistd.h>
 
@@ -15,7 +18,7 @@
 
 namespace overlap {
 
-#if OVERLAP_KNOWS_CORES
+#if OVERLAP_HAVE_HWLOC
 
 namespace {
 

@@ -52,11 +52,12 @@ int ProgressDriver::poll_pollables(int (*Pollable::*poll)() noexcept) noexcept {
   return count;
 }
 
-ProgressDriver::ThreadTurn ProgressDriver::turn_in_thread(bool btls, KnowsProcess knows,
+ProgressDriver::ThreadTurn ProgressDriver::turn_in_thread(ThreadReach reach, KnowsProcess knows,
                                                           const void* context) noexcept {
+  if (!reach.btls && !reach.events) return {};
   const unsigned before = noted_;
-  if (btls) static_cast<void>(poll_thread_btls());
-  const std::size_t left = event_driven_ ? poll_events_of(knows, context) : 0;
+  if (reach.btls) static_cast<void>(poll_thread_btls());
+  const std::size_t left = reach.events && event_driven_ ? poll_events_of(knows, context) : 0;
   const int found_room = poll_pollables(&Pollable::poll_in_thread);
   return {.moved = noted_ != before || found_room != 0, .left_connections = left != 0};
 }

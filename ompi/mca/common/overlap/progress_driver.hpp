@@ -81,9 +81,14 @@ class ProgressDriver {
     thread_btls_[thread_btl_count_++] = btl;
   }
   static constexpr unsigned thread_btls_max = 2;  // shared memory and a network
-  /// One turn of the interrupt thread: the event loop, if a BTL in use needs it, what waits for
-  /// room and, if asked for, the BTLs of let_thread_poll(). @see poll_events_of
-  [[nodiscard]] ThreadTurn turn_in_thread(bool btls, KnowsProcess knows,
+  /// What it may call now.
+  struct ThreadReach {
+    bool btls = false;    ///< those of let_thread_poll()
+    bool events = false;  ///< the event loop
+  };
+  /// One turn of the interrupt thread: the event loop, if a BTL in use needs it, BTLs, and what
+  /// waits for room; nothing if it may call neither. @see poll_events_of
+  [[nodiscard]] ThreadTurn turn_in_thread(ThreadReach reach, KnowsProcess knows,
                                           const void* context) noexcept;
   /// Poll those BTLs alone. @returns  whether they have done anything: there may be more
   [[nodiscard]] bool look_at_thread_btls();

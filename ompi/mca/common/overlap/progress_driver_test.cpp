@@ -98,13 +98,15 @@ TEST_CASE("Progress driver: after a turn of an interrupt thread, what waits goes
   ProgressDriver driver;
   const auto turn = [&driver] {
     const auto knows_none = [](const opal_process_name_t&, const void*) noexcept { return false; };
-    static_cast<void>(driver.turn_in_thread(false, knows_none, nullptr));
+    static_cast<void>(driver.turn_in_thread({.events = true}, knows_none, nullptr));
     return after_turns;
   };
   driver.set_pollable(waits, true);
   CHECK(turn() == 1);
   driver.need_events();
   CHECK(turn() == 2);
+  static_cast<void>(driver.turn_in_thread({}, nullptr, nullptr));
+  CHECK(after_turns == 2);  // it may call no BTL
   driver.set_pollable(waits, false);
   CHECK(turn() == 2);  // nothing waits
   driver.give_back();
@@ -134,7 +136,8 @@ TEST_CASE("Progress driver: each pollable is polled once a turn, until it takes 
   }
   CHECK(second_polls == 2);
   const auto knows_none = [](const opal_process_name_t&, const void*) noexcept { return false; };
-  CHECK_FALSE(driver.turn_in_thread(false, knows_none, nullptr).moved);  // nothing for a thread
+  CHECK_FALSE(
+      driver.turn_in_thread({.events = true}, knows_none, nullptr).moved);  // nothing for a thread
   driver.set_pollable(first, false);
   driver.poll();
   CHECK(first_polls == 3);
@@ -146,9 +149,9 @@ TEST_CASE("Progress driver: an interrupt thread polls the BTLs that it may, all 
   driver.let_thread_poll(poll_used);
   driver.let_thread_poll(poll_other);
   const auto knows_none = [](const opal_process_name_t&, const void*) noexcept { return false; };
-  CHECK_FALSE(driver.turn_in_thread(false, knows_none, nullptr).moved);
+  CHECK_FALSE(driver.turn_in_thread({.events = true}, knows_none, nullptr).moved);
   CHECK((used_calls == 0 && other_calls == 0));
-  CHECK_FALSE(driver.turn_in_thread(true, knows_none, nullptr).moved);
+  CHECK_FALSE(driver.turn_in_thread({.btls = true}, knows_none, nullptr).moved);
   CHECK((used_calls == 1 && other_calls == 1));
   CHECK(driver.look_at_thread_btls());  // one has done something: there may be more
   CHECK((used_calls == 2 && other_calls == 2));

@@ -408,12 +408,6 @@ inline void set_unpack_position(opal_convertor_t& convertor, std::size_t positio
   return name == (OPAL_MAJOR_VERSION == 4 ? "vader" : "sm");
 }
 
-#if OPAL_MAJOR_VERSION == 4 && OVERLAP_HAVE_HWLOC
-#define OVERLAP_KNOWS_CORES 1
-#else
-#define OVERLAP_KNOWS_CORES 0
-#endif
-
 /// Rank of this process among those of its job on this node.
 [[nodiscard]] inline unsigned local_rank() noexcept { return opal_process_info.my_local_rank; }
 
