@@ -176,10 +176,12 @@ session_programs() {
     cp "$source_folder/test/openmpi5/sessions.cpp" "$debian$tree/" &&
         inside mpicxx -std=c++20 -Wall -Wextra -o $tree/sessions $tree/sessions.cpp
 }
+# Without the C library's thread cache what is used behind its end damages the heap at once.
 sessions() { # RANKS MCA ARGUMENTS...
     ranks=$1
     shift
-    inside OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo timeout -k 5 120 $tree/bin/mpirun -n "$ranks" --mca pml speculative "$@" $tree/sessions
+    inside OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo timeout -k 5 120 $tree/bin/mpirun -n "$ranks" \
+        -x MALLOC_PERTURB_=165 -x GLIBC_TUNABLES=glibc.malloc.tcache_count=0 --mca pml speculative "$@" $tree/sessions
 }
 nothing_left() {
     left=$(find "$debian/dev/shm" -mindepth 1)

@@ -184,6 +184,30 @@ void test_session(const char* name) {
   MPI_Session_finalize(&session);
 }
 
+/// Requests that have ended and nobody has collected are the last to hold a communicator.
+void test_left_requests() {
+  MPI_Info info = MPI_INFO_NULL;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "thread_level", "MPI_THREAD_MULTIPLE");
+  MPI_Session session = MPI_SESSION_NULL;
+  MPI_Session_init(info, MPI_ERRORS_RETURN, &session);
+  MPI_Info_free(&info);
+  MPI_Group all = group_of(session, "mpi://WORLD");
+  MPI_Comm comm = comm_from(all, "left"), twin = MPI_COMM_NULL;
+  MPI_Comm_dup(comm, &twin);
+  std::vector<char> unused(1000);
+  for (int i = 0; i < 64; ++i) {
+    MPI_Request request;
+    MPI_Irecv(unused.data(), 1000, MPI_CHAR, MPI_ANY_SOURCE, i, i % 2 == 0 ? comm : twin, &request);
+    MPI_Cancel(&request);
+    MPI_Request_free(&request);
+  }
+  MPI_Comm_free(&twin);
+  MPI_Comm_free(&comm);
+  MPI_Group_free(&all);
+  MPI_Session_finalize(&session);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -193,5 +217,6 @@ int main(int argc, char** argv) {
   test_session("beside MPI_Init");
   MPI_Finalize();
   test_session("behind MPI_Finalize");
+  test_left_requests();
   return failures != 0;
 }

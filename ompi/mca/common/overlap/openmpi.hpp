@@ -114,12 +114,43 @@ template <auto handler>
 
 #if OMPI_MAJOR_VERSION == 4
 inline constexpr std::uint16_t max_context = UINT16_MAX;
+inline constexpr unsigned group_contexts = 1;  // nobody asks
 #else
 inline constexpr std::uint16_t max_context = 0x7fff;  // above are those made from groups
+inline constexpr unsigned group_contexts = UINT16_MAX - max_context;
 #endif
 
+/// May several threads be in MPI at a time?
+[[nodiscard]] inline bool is_thread_multiple() noexcept {
+#if OMPI_MAJOR_VERSION == 4
+  return ompi_mpi_thread_multiple;
+#else
+  return ompi_mpi_thread_multiple || opal_using_threads();  // an MPI session may ask for it, too
+#endif
+}
+
+/// Processes of this job.
+[[nodiscard]] inline std::uint32_t size_of_job() noexcept {
+#if OMPI_MAJOR_VERSION == 4
+  return static_cast<std::uint32_t>(ompi_comm_size(&ompi_mpi_comm_world.comm));
+#else
+  return opal_process_info.num_procs;  // with MPI sessions alone there is no MPI_COMM_WORLD
+#endif
+}
+
+/// Before Open MPI frees the communicators that are left, at the end of MPI_Finalize or of the last
+/// MPI session, call this. On 4.1 there are none of sessions, and MPI_COMM_SELF goes before.
+inline void before_communicators_go(void (*function)()) noexcept {
+#if OMPI_MAJOR_VERSION == 4
+  static_cast<void>(function);
+#else
+  opal_finalize_register_cleanup(function);
+#endif
+}
+
 /// Of a communicator that was made from a group alone (MPI_Comm_create_from_group): what PMIx has
-/// numbered it, the next one to the last, the same at all its processes; their indices differ.
+/// numbered it, over all groups of a launcher, downwards; the same at all its processes, whose
+/// indices differ.
 /// Nothing of a communicator that came from another one.
 [[nodiscard]] inline std::optional<std::uint64_t> group_number(
     const ompi_communicator_t* comm) noexcept {
@@ -151,7 +182,7 @@ inline constexpr std::uint16_t max_context = 0x7fff;  // above are those made fr
   return comm->c_contextid;
 #else
   if (const auto number = group_number(comm))
-    return max_context + 1U + static_cast<std::uint32_t>(*number % (UINT16_MAX - max_context));
+    return max_context + 1U + static_cast<std::uint32_t>(*number % group_contexts);
   return comm->c_index;
 #endif
 }

@@ -21,6 +21,7 @@ Config config_of(const Tunables& values) {
   config.rtr_min_bytes = values.rtr_min;
   config.mispredictions_max = values.misprediction_limit;
   config.envelopes.envelopes_max = values.envelopes;
+  config.first_agreed = max_context + 1U;
   config.process = process_number(OPAL_PROC_MY_NAME);
   return config;
 }
@@ -98,8 +99,8 @@ int enable(bool on) noexcept {
   return guarded([]() -> int {
     processes_gone = false;  // MPI sessions start again in one process (5.0)
     pml = new Pml(tunables);
-    progress_lock.start(ompi_mpi_thread_multiple ? ProgressLock::Mode::shared
-                                                 : ProgressLock::Mode::biased);
+    progress_lock.start(is_thread_multiple() ? ProgressLock::Mode::shared
+                                             : ProgressLock::Mode::biased);
     const auto init_list = [](opal_free_list_t* list, std::size_t bytes, opal_class_t* item_class) {
       return opal_free_list_init(list, bytes, opal_cache_line_size, item_class, 0,
                                  opal_cache_line_size, 4, -1, 64, nullptr, 0, nullptr, nullptr,
@@ -115,6 +116,9 @@ int enable(bool on) noexcept {
     }
     if (rc != OPAL_SUCCESS) return rc;
     opal_progress_register(progress);
+    before_communicators_go([] {
+      if (pml != nullptr) end_last_meeting();
+    });
     if (tunables.stats || tunables.explain) {
       request_report({.title = "pml/speculative",
                       .rows = counter_rows(),

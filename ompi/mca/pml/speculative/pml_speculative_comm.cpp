@@ -7,12 +7,12 @@
 namespace overlap::speculative {
 namespace {
 
-/// MPI_COMM_WORLD's is 0. When the contexts of those from groups have all been used, it changes.
+/// MPI_COMM_WORLD's is 0; of those from groups it tells apart which have the same context.
 std::optional<std::uint16_t> agreed_incarnation(const ompi_communicator_t& comm) noexcept {
   if (&comm == &ompi_mpi_comm_world.comm) return 0;
   const auto number = group_number(&comm);
   if (!number) return std::nullopt;
-  return static_cast<std::uint16_t>(1 + *number / first_agreed_context % UINT16_MAX);
+  return static_cast<std::uint16_t>(1 + *number / group_contexts % UINT16_MAX);
 }
 
 void add_communicator(ompi_communicator_t& comm) {
@@ -75,8 +75,9 @@ int add_comm(ompi_communicator_t* comm) noexcept {
     const Entry entry;
     const std::uint32_t context = context_of(comm);
     if (context > UINT16_MAX) return OMPI_ERR_OUT_OF_RESOURCE;
-    const bool is_taken = pml->protocol.has_communicator(static_cast<std::uint16_t>(context));
-    if (is_taken && group_number(comm)) return OMPI_ERR_OUT_OF_RESOURCE;
+    const auto agreed = agreed_incarnation(*comm);
+    if (agreed && pml->protocol.has_agreed(static_cast<std::uint16_t>(context), *agreed))
+      return OMPI_ERR_OUT_OF_RESOURCE;  // 2^31 have been made since
     add_communicator(*comm);
     return keeps_early_messages() ? start_to_receive() : OMPI_SUCCESS;
   });

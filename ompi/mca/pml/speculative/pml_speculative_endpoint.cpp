@@ -80,10 +80,6 @@ void serve_node(Endpoint& endpoint) noexcept {
   if (pml->interrupts.serves_node()) endpoint.look_for_neighbour();
 }
 
-std::uint32_t world_size() noexcept {
-  return static_cast<std::uint32_t>(ompi_comm_size(&ompi_mpi_comm_world.comm));
-}
-
 /// The same for a BTL that says so, and wakes who sleeps: this process, and the peer, which may
 /// have other parameters.
 void serve_network(const Endpoint& endpoint) noexcept {
@@ -95,7 +91,7 @@ void serve_network(const Endpoint& endpoint) noexcept {
     // Where it cannot be expected now, an MPI thread takes its first message.
     if (serves || wakes)
       static_cast<void>(rail.capability->expect(&rail.btl(), rail.bml_btl->btl_endpoint,
-                                                wakes ? world_size() : 0));
+                                                wakes ? size_of_job() : 0));
   }
 }
 

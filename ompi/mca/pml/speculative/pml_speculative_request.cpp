@@ -160,7 +160,7 @@ ReceiveRequest& take_receive_request() {
 
 void release(SendRequest& request) noexcept {
   MCA_PML_BASE_SEND_REQUEST_FINI(&request.base);
-  if (!ompi_mpi_thread_multiple && spare_send == nullptr) {
+  if (!is_thread_multiple() && spare_send == nullptr) {
     spare_send = &request;
     return;
   }
@@ -170,7 +170,7 @@ void release(SendRequest& request) noexcept {
 
 void release(ReceiveRequest& request) noexcept {
   drop_references(request);
-  if (!ompi_mpi_thread_multiple && spare_receive == nullptr) {
+  if (!is_thread_multiple() && spare_receive == nullptr) {
     spare_receive = &request;
     return;
   }

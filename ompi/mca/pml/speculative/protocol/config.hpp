@@ -21,6 +21,7 @@ struct Config {
   std::uint32_t mispredictions_max = 4;  ///< in a row, before a receiver mutes itself (P1.9)
   EnvelopeBound envelopes;
   HeldBound held;
+  std::uint32_t first_agreed = 0x8000;  ///< @see Streams
   std::uint64_t process = 0;  ///< this process's number, unique among all that can be talked to
 };
 

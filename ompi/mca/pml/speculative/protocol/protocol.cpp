@@ -21,7 +21,7 @@ Protocol::Protocol(const Config& config, Host& host, Counters& counters)
     : config_(with_bound_of_policy(config)),
       counters_(counters),
       unexpected_(counters),
-      streams_(host, config.process, config.speculation, config.held),
+      streams_(host, config.process, config.speculation, config.held, config.first_agreed),
       hazard_(make_hazard_control(config_.hazard_policy, counters_, config_.envelopes)),
       outbox_(streams_),
       sending_(config_, host, counters_, *hazard_, outbox_),
@@ -34,7 +34,7 @@ Communicator& Protocol::add_communicator(const NewCommunicator& fresh) {
 }
 
 const char* Protocol::take_early(Communicator& comm) {
-  return admit_again(streams_.take_held(comm.context));
+  return admit_again(streams_.take_held(comm));
 }
 
 std::vector<Action> Protocol::end_streams(Communicator& comm) {
@@ -88,7 +88,7 @@ bool Protocol::knows_sender(std::span<const std::byte> message) const noexcept {
   // What names a request of this process comes from where that has sent something to.
   if (is_targeted(kind_of(std::to_integer<std::uint8_t>(message[0])))) return true;
   const auto head = load<SequencedHeader>(behind_prefix(message));
-  Communicator* comm = streams_.find(head.context);
+  Communicator* comm = streams_.find(head);
   if (comm == nullptr || static_cast<std::uint32_t>(head.source) >= comm->size()) return false;
   const Peer* peer = comm->peer_if_known(head.source);
   return peer != nullptr && peer->host_data != nullptr;

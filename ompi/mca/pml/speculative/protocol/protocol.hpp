@@ -50,8 +50,9 @@ class Protocol {
 
   /// A communicator exists from now on. Call take_early once its peers can be reached.
   Communicator& add_communicator(const NewCommunicator& fresh);
-  [[nodiscard]] bool has_communicator(std::uint16_t context) const noexcept {
-    return streams_.find(context) != nullptr;
+  /// Is there one with this agreed incarnation?
+  [[nodiscard]] bool has_agreed(std::uint16_t context, std::uint16_t incarnation) const noexcept {
+    return streams_.find_agreed(context, incarnation) != nullptr;
   }
   /// Look at the messages that came for it before. @returns  nullptr, or what is impossible about
   /// one of them
@@ -60,9 +61,6 @@ class Protocol {
   /// caller to do before it calls remove_communicator. Nothing of it is in use any more.
   [[nodiscard]] std::vector<Action> end_streams(Communicator& comm);
   void remove_communicator(Communicator& comm);
-  [[nodiscard]] Communicator* communicator(std::uint16_t context) const noexcept {
-    return streams_.find(context);
-  }
 
   /// Communicators are agreed on by messages of collectives beside this protocol, too: these carry
   /// the era of their sender.
@@ -166,7 +164,7 @@ class Protocol {
   /// call on_message
   [[nodiscard]] bool try_match_eager(const SequencedHeader& head, std::uint64_t length_bytes,
                                      ReceiveOp*& out) {
-    Communicator* comm = streams_.find(head.context);
+    Communicator* comm = streams_.find(head);
     if (comm == nullptr || static_cast<std::uint32_t>(head.source) >= comm->size()) [[unlikely]]
       return false;
     Peer* peer = comm->peer_if_known(head.source);

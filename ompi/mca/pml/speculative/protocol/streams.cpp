@@ -13,18 +13,30 @@ std::uint16_t first_incarnation(std::uint64_t process) noexcept {
   return static_cast<std::uint16_t>((process + 1) * 0x9e3779b97f4a7c15U >> 48U);
 }
 
+std::uint32_t key_of(std::uint16_t context, std::uint16_t incarnation) noexcept {
+  return std::uint32_t{context} << 16U | incarnation;
+}
+
 bool speculates(const Communicator& comm, const EraPrefix& prefix) noexcept {
   return comm.speculates && (prefix.flags & flag::speculation_off) == 0;
 }
 
 }  // namespace
 
-Streams::Streams(Host& host, std::uint64_t process, bool speculation, HeldBound bound)
+Streams::Streams(Host& host, std::uint64_t process, bool speculation, HeldBound bound,
+                 std::uint32_t first_agreed)
     : host_(host),
       process_(process),
       speculation_(speculation),
       last_incarnation_(first_incarnation(process)),
+      first_agreed_(first_agreed),
       held_(bound) {}
+
+Communicator* Streams::find_agreed(std::uint16_t context,
+                                   std::uint16_t incarnation) const noexcept {
+  const auto found = agreed_.find(key_of(context, incarnation));
+  return found != agreed_.end() ? found->second.get() : nullptr;
+}
 
 Communicator& Streams::add(const NewCommunicator& fresh) {
   ++era_;
@@ -36,6 +48,8 @@ Communicator& Streams::add(const NewCommunicator& fresh) {
   made->host_data = fresh.host_data;
   made->birth = fresh.agreed_by_messages ? era_ : 0;
   made->has_predecessor = existed(fresh.context);
+  if (is_agreed(fresh.context))
+    return *(agreed_[key_of(fresh.context, made->incarnation)] = std::move(made));
   if (communicators_.size() <= fresh.context) {
     communicators_.resize(fresh.context + 1U);
     existed_.resize(fresh.context + 1U);
@@ -54,20 +68,24 @@ void Streams::remove(Communicator& comm) {
         {comm.context, static_cast<std::uint16_t>(peer->bound), static_cast<std::int32_t>(rank)});
   }
   if (comm.incarnation_is_agreed) ended_agreed_[comm.context] = comm.incarnation;
-  (void)take_held(comm.context);  // a successor cannot exist anywhere before this one is gone here
-  communicators_[comm.context].reset();
+  (void)take_held(comm);  // a successor cannot exist anywhere before this one is gone here
+  if (is_agreed(comm.context))
+    agreed_.erase(key_of(comm.context, comm.incarnation));
+  else
+    communicators_[comm.context].reset();
 }
 
 EraPrefix Streams::announce(Peer& peer) noexcept {
   peer.told_era = era_;
-  return {kind_version(Kind::era), speculation_ ? std::uint8_t{0} : flag::speculation_off, 0, era_,
+  const bool off = !speculation_ || !peer.comm->speculates;
+  return {kind_version(Kind::era), off ? flag::speculation_off : std::uint8_t{0}, 0, era_,
           process_};
 }
 
 Streams::Admission Streams::admit(const SequencedHeader& head, const EraPrefix* prefix,
                                   const IncomingMessage& whole) {
   if (prefix != nullptr) note_era(prefix->era);
-  Communicator* comm = find(head.context);
+  Communicator* comm = find(head);
   if (comm == nullptr) return without_communicator(head, prefix != nullptr, whole);
   if (is_forward(kind_of(head.kind_version))) return forward_to(*comm, head, prefix, whole);
   // A reverse message names this process's own incarnation: nothing is left to find out.
@@ -86,7 +104,7 @@ Streams::Admission Streams::without_communicator(const SequencedHeader& head, bo
                                                  const IncomingMessage& whole) {
   const StreamIdentity identity = identity_of(head);
   const bool forward = is_forward(kind_of(head.kind_version));
-  if (head.incarnation == 0 || head.context >= first_agreed_context) {
+  if (head.incarnation == 0 || is_agreed(head.context)) {
     // Known to all of its processes, so that messages of either direction may come before it.
     return has_ended_as_agreed(head) ? Admission{Verdict::stale} : hold(identity, whole);
   }
@@ -158,9 +176,12 @@ Streams::Admission Streams::hold(const StreamIdentity& identity, const IncomingM
   return {Verdict::held, nullptr, nullptr, dropped};
 }
 
-std::vector<HeldMessages::Held> Streams::take_held(std::uint16_t context) {
+std::vector<HeldMessages::Held> Streams::take_held(const Communicator& comm) {
   if (held_.empty()) return {};
-  return held_.take([&](const StreamIdentity& held) { return held.context == context; });
+  return held_.take([&](const StreamIdentity& held) {
+    return held.context == comm.context &&
+           (!is_agreed(comm.context) || held.incarnation == comm.incarnation);
+  });
 }
 
 std::vector<HeldMessages::Held> Streams::take_held(const StreamIdentity& identity) {

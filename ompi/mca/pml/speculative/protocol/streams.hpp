@@ -32,19 +32,29 @@ struct NewCommunicator {
   void* host_data = nullptr;       ///< the glue's
 };
 
-/// Contexts from here on may be of communicators with an agreed incarnation. They are used in turn:
-/// one is used again when all others have been.
-inline constexpr std::uint16_t first_agreed_context = 0x8000;
+/// Where contexts begin that only communicators with an agreed incarnation have; several may have
+/// the same one at a time.
+inline constexpr std::uint32_t first_agreed_context = 0x8000;
 
 /// The communicators of a process and the identity of every stream.
 class Streams {
  public:
-  /// @param process  this process's number, as everybody's Host::process_of says it
-  Streams(Host& host, std::uint64_t process, bool speculation, HeldBound bound);
+  /// @param process       this process's number, as everybody's Host::process_of says it
+  /// @param first_agreed  @see first_agreed_context; above all contexts: there are none
+  Streams(Host& host, std::uint64_t process, bool speculation, HeldBound bound,
+          std::uint32_t first_agreed = first_agreed_context);
 
   [[nodiscard]] Communicator* find(std::uint16_t context) const noexcept {
     return context < communicators_.size() ? communicators_[context].get() : nullptr;
   }
+  /// The one that a forward or reverse message is for, as far as its number says.
+  [[nodiscard]] Communicator* find(const SequencedHeader& head) const noexcept {
+    if (head.context < communicators_.size()) [[likely]]
+      return communicators_[head.context].get();
+    return find_agreed(head.context, head.incarnation);
+  }
+  [[nodiscard]] Communicator* find_agreed(std::uint16_t context,
+                                          std::uint16_t incarnation) const noexcept;
   Communicator& add(const NewCommunicator& fresh);
   void remove(Communicator& comm);
 
@@ -67,8 +77,8 @@ class Streams {
   /// @param whole   the message with its prefix
   [[nodiscard]] Admission admit(const SequencedHeader& head, const EraPrefix* prefix,
                                 const IncomingMessage& whole);
-  /// Take the held messages of a context, or of one stream, to be admitted again.
-  [[nodiscard]] std::vector<HeldMessages::Held> take_held(std::uint16_t context);
+  /// Take the held messages of a communicator, or of one stream, to be admitted again.
+  [[nodiscard]] std::vector<HeldMessages::Held> take_held(const Communicator& comm);
   [[nodiscard]] std::vector<HeldMessages::Held> take_held(const StreamIdentity& identity);
 
   /// Does the next forward message to this peer need a prefix?
@@ -94,6 +104,9 @@ class Streams {
   [[nodiscard]] bool is_dead(const Communicator& comm, std::int32_t source,
                              const EraPrefix& prefix);
   [[nodiscard]] Admission hold(const StreamIdentity& identity, const IncomingMessage& whole);
+  [[nodiscard]] bool is_agreed(std::uint16_t context) const noexcept {
+    return context >= first_agreed_;
+  }
   [[nodiscard]] bool existed(std::uint16_t context) const noexcept {
     return context < existed_.size() && existed_[context];
   }
@@ -103,9 +116,12 @@ class Streams {
   bool speculation_;
   std::uint32_t era_ = 0;
   std::uint16_t last_incarnation_;
+  std::uint32_t first_agreed_;
   std::vector<std::unique_ptr<Communicator>> communicators_;  ///< [context]
-  std::vector<bool> existed_;                                 ///< [context]: at any time until now
-  /// Of the last one that was freed: [context]
+  /// From first_agreed_ on, by context and incarnation.
+  std::unordered_map<std::uint32_t, std::unique_ptr<Communicator>> agreed_;
+  std::vector<bool> existed_;  ///< [context]: at any time until now
+  /// Incarnation of the last one that was freed: [context]
   std::unordered_map<std::uint16_t, std::uint16_t> ended_agreed_;
   HeldMessages held_;
   Tombstones tombstones_;

@@ -18,7 +18,8 @@ constexpr std::uint16_t context = 7;
 
 /// Process 0; the test plays the others. Process 1 is rank 1, unless `ranks` says otherwise.
 struct Side final : Host {
-  explicit Side(HeldBound bound = {}) : streams(*this, 0, true, bound) {}
+  explicit Side(HeldBound bound = {}, std::uint32_t first_agreed = first_agreed_context)
+      : streams(*this, 0, true, bound, first_agreed) {}
   void deliver(ReceiveOp&, std::uint64_t, std::span<const std::byte>) override {}
   std::uint64_t process_of(const Communicator&, std::int32_t rank) override {
     return ranks[static_cast<std::size_t>(rank)];
@@ -115,7 +116,7 @@ TEST_CASE("Streams: MPI_COMM_WORLD is bound from the start and never followed by
   CHECK(side.arrives(0, 1).verdict == Verdict::held);
   CHECK(side.arrives(0, 0, 1, 1, Kind::rtr).verdict == Verdict::held);  // its incarnation is known
   Communicator& world = side.add_agreed(context, 0);
-  CHECK(side.streams.take_held(context).size() == 2);
+  CHECK(side.streams.take_held(world).size() == 2);
   CHECK(side.arrives(0).verdict == Verdict::pass);
   side.streams.remove(world);
   CHECK(side.arrives(0).verdict == Verdict::stale);
@@ -131,19 +132,17 @@ TEST_CASE("Streams: those of a communicator with an agreed incarnation are bound
   CHECK(arrives(3, Kind::rtr) == Verdict::held);  // a peer that has it already asks
   Communicator* comm = &side.add_agreed(number, 3);
   CHECK(comm->peer(1).bound == 3);
-  CHECK(side.streams.take_held(number).size() == 2);
+  CHECK(side.streams.take_held(*comm).size() == 2);
   CHECK(arrives(3) == Verdict::pass);  // though no first message has come
   CHECK(arrives(3, Kind::revoke) == Verdict::pass);
-  CHECK(arrives(2) == Verdict::stale);
-  CHECK(arrives(2, Kind::rtr) == Verdict::stale);
+  CHECK(arrives(2) == Verdict::held);  // another one's, that is still to come
   side.streams.remove(*comm);
   CHECK(arrives(3) == Verdict::stale);
   CHECK(arrives(3, Kind::stream_end) == Verdict::stale);
   CHECK(arrives(3, Kind::rtr) == Verdict::stale);
-  CHECK(arrives(2) == Verdict::held);  // the next one, whichever way the numbers go
-  CHECK(arrives(2, Kind::rtr) == Verdict::held);
+  CHECK(arrives(2, Kind::rtr) == Verdict::held);  // whichever way the numbers go
   comm = &side.add_agreed(number, 2);
-  CHECK(side.streams.take_held(number).size() == 2);
+  CHECK(side.streams.take_held(*comm).size() == 2);
   CHECK(arrives(2) == Verdict::pass);
   CHECK(arrives(3) == Verdict::stale);
 }
@@ -152,10 +151,45 @@ TEST_CASE("Streams: where a communicator has no RTRs no peer speculates, whateve
   Side side;
   Communicator& comm = side.streams.add({.context = context, .size = 2, .speculates = false});
   CHECK_FALSE(comm.peer(1).speculates);
+  CHECK((side.streams.announce(comm.peer(1)).flags & flag::speculation_off) != 0);
   CHECK(side.arrives(4, 1).verdict == Verdict::bound);
   CHECK_FALSE(comm.peer(1).speculates);
   CHECK(side.arrives(4, 2).verdict == Verdict::pass);
   CHECK_FALSE(comm.peer(1).speculates);
+}
+
+TEST_CASE("Streams: communicators with agreed incarnations may have the same context") {
+  constexpr std::uint16_t number = first_agreed_context + 5;
+  Side side;
+  const auto arrives = [&side](std::uint16_t incarnation) {
+    return side.arrives(incarnation, 0, 1, 1, Kind::eager, number);
+  };
+  Communicator& old = side.add_agreed(number, 3);
+  CHECK(arrives(2).verdict == Verdict::held);
+  side.streams.remove(old);  // nothing of the other one goes with it
+  Communicator* const kept = &side.add_agreed(number, 4);
+  Communicator* const next = &side.add_agreed(number, 2);
+  CHECK(side.streams.take_held(*next).size() == 1);
+  CHECK(arrives(2).peer->comm == next);
+  CHECK(arrives(4).peer->comm == kept);
+  side.streams.remove(*next);
+  CHECK(arrives(2).verdict == Verdict::stale);
+  CHECK(arrives(4).peer->comm == kept);
+  CHECK(side.streams.find_agreed(number, 2) == nullptr);
+  CHECK(side.streams.find_agreed(number, 4) == kept);
+}
+
+TEST_CASE("Streams: where there are no agreed contexts, high ones are like others") {
+  Side side({}, UINT16_MAX + 1U);
+  const auto arrives = [&side](Kind kind) {
+    return side.arrives(4, 0, 1, 1, kind, 0xfff0).verdict;
+  };
+  CHECK(arrives(Kind::rtr) == Verdict::stale);
+  Communicator& comm = side.streams.add({.context = 0xfff0, .size = 2});
+  CHECK(arrives(Kind::eager) == Verdict::held);
+  side.streams.remove(comm);
+  CHECK(arrives(Kind::stream_end) == Verdict::stale);
+  CHECK(side.streams.held() == 0);
 }
 
 TEST_CASE("Streams: an agreed incarnation takes no number of the others'") {
