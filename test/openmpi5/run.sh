@@ -64,7 +64,7 @@ rm -rf "${debian:?}$tree/source"  # a kept Debian folder may hold files that the
 mkdir -p "$debian$tree/source" "$debian$tree/build"
 tar -C "$source_folder" -cf - --exclude=./_build --exclude=./_install --exclude=./.git --exclude='*.o' --exclude='*.lo' --exclude='*.la' \
     --exclude=.libs --exclude=.deps --exclude=./config/generated --exclude=./autom4te.cache --exclude=./config.status --exclude=./aclocal.m4 \
-    --exclude=./configure --exclude=Makefile --exclude=Makefile.in --exclude=./config/autoconf.h --exclude=./config/overlap_config.h . |
+    --exclude=./configure --exclude=Makefile --exclude=Makefile.in --exclude=./config/autoconf.h --exclude=./config/overlap_config.h --exclude=./config/mpirun --exclude=./config/mpiexec . |
     tar -xf - -C "$debian$tree/source" || exit 1
 cat >"$debian$tree/hello.c" <<'EOF'
 #include <mpi.h>
@@ -106,15 +106,11 @@ int main(int argc, char **argv)
 EOF
 
 prefix=$tree/prefix
-# mpirun with what all runs need. The environment variable would do as well for the path of the components, were it not that Debian 13's mpirun
-# sets it for the ranks itself, to PMIx's folder: --mca wins. It hands the path to PMIx, too, which knows none of these names, complains at
-# length, and ends the process when it is initialised for a second time (MPI sessions): --pmixmca.
+# mpirun as after ". env.sh", with what all runs need.
 mkdir -p "$debian$tree/bin"
-pmix_folder=$(inside sh -c 'mpirun --allow-run-as-root -n 1 printenv OMPI_MCA_mca_base_component_path')
 cat >"$debian$tree/bin/mpirun" <<EOF
 #!/bin/sh
-exec /usr/bin/mpirun --allow-run-as-root --oversubscribe --bind-to none \\
-    --mca mca_base_component_path $prefix/lib/openmpi:SYSTEM_DEFAULT:USER_DEFAULT --pmixmca mca_base_component_path "$pmix_folder" "\$@"
+exec $prefix/bin/mpirun --allow-run-as-root --oversubscribe --bind-to none "\$@"
 EOF
 chmod +x "$debian$tree/bin/mpirun"
 smoke() { # PML MCA ARGUMENTS...
@@ -126,6 +122,14 @@ info() {
     inside sh -c ". $prefix/env.sh && ompi_info --param pml speculative --level 9" >"$debian$tree/info" 2>&1
     cat "$debian$tree/info"
     grep -q pml_speculative_priority "$debian$tree/info"
+}
+
+# The README's own commands.
+silent() {
+    inside sh -c ". $prefix/env.sh && export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 && timeout -k 5 60 mpirun --oversubscribe \
+        -n 2 --mca pml speculative --mca btl sm,self $tree/hello && mpiexec --version" >"$debian$tree/said" 2>&1 || { cat "$debian$tree/said"; return 1; }
+    cat "$debian$tree/said"
+    grep -q 'Open MPI' "$debian$tree/said" && [ "$(head -n 1 "$debian$tree/said" | grep -c 'Open MPI')" = 1 ]
 }
 
 # The site's file with the line that the README tells a site to append.
@@ -196,6 +200,7 @@ try "autogen.sh" inside sh -c "cd $tree/source && ./autogen.sh" &&
 if [ $failed = 0 ] || [ -f "$debian$tree/build/ompi/mca/pml/speculative/mca_pml_speculative.la" ]; then
     try "make install" inside sh -c "cd $tree/build && make install && mpicc -o $tree/hello $tree/hello.c" &&
         try "ompi_info lists the component" info &&
+        try "mpirun prints nothing of its own" silent &&
         try "a site makes it the default with pml = speculative" site_default &&
         try "two ranks over shared memory" smoke speculative --mca btl self,sm &&
         try "two ranks over tcp" smoke speculative --mca btl self,tcp --mca btl_tcp_if_include lo &&
