@@ -174,7 +174,8 @@ each_program() {
 }
 names_of() { (cd "$debian$programs/test/mpi" && ls "$1"_*.cpp | sed 's/\.cpp$//'); }
 mpix() {
-    inside PATH=$tree/bin:/usr/bin:/bin OMPI_MCA_pml=speculative OVERLAP_BUILD=$tree/build OVERLAP_PREFIX=$prefix sh $programs/test/mpi/mpix.sh
+    # Its env.sh puts the installed mpirun before ours.
+    inside PATH=$tree/bin:/usr/bin:/bin PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_pml=speculative OVERLAP_BUILD=$tree/build OVERLAP_PREFIX=$prefix sh $programs/test/mpi/mpix.sh
 }
 session_programs() {
     cp "$source_folder/test/openmpi5/sessions.cpp" "$debian$tree/" &&
