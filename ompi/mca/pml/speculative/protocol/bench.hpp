@@ -70,7 +70,7 @@ struct Bench : Host {
   Counters counters;
   std::unique_ptr<HazardControl> hazard;
   UnexpectedMessages unexpected{counters};
-  Streams streams{*this, 0, true, HeldBound{}};
+  Streams streams{*this, 0, true, HeldBound{}, first_agreed_context};
   Outbox outbox{streams};
   Communicator& comm = streams.add({.context = 7, .size = 2, .agreed_incarnation = 0});
   Peer& peer = comm.peer(1);

@@ -7,6 +7,7 @@
 #include "adaptation.hpp"
 #include "envelope_table.hpp"
 #include "hazard_control.hpp"
+#include "headers.hpp"
 #include "held_messages.hpp"
 #include "patience.hpp"
 
@@ -21,7 +22,7 @@ struct Config {
   std::uint32_t mispredictions_max = 4;  ///< in a row, before a receiver mutes itself (P1.9)
   EnvelopeBound envelopes;
   HeldBound held;
-  std::uint32_t first_agreed = 0x8000;  ///< @see Streams
+  std::uint32_t first_agreed = first_agreed_context;  ///< above all contexts: there are none
   std::uint64_t process = 0;  ///< this process's number, unique among all that can be talked to
 };
 

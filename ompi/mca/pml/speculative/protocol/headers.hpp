@@ -72,6 +72,10 @@ inline constexpr std::uint8_t speculation_off =
 /// generation of the slot.
 using Handle = std::uint64_t;
 
+/// Where contexts begin that only communicators with an agreed incarnation have; several may have
+/// the same one at a time. @see Streams
+inline constexpr std::uint32_t first_agreed_context = 0x8000;
+
 /// Forward and reverse messages start with this.
 struct SequencedHeader {
   std::uint8_t kind_version;  ///< Kind | wire_version << 4

@@ -17,7 +17,7 @@ struct Alone final : Host {
 
 struct Sender {
   Alone host;
-  Streams streams{host, 0, true, HeldBound{}};
+  Streams streams{host, 0, true, HeldBound{}, first_agreed_context};
   Outbox outbox{streams};
   Communicator& comm = streams.add({.context = 7, .size = 3, .agreed_incarnation = 0});
 };

@@ -32,17 +32,13 @@ struct NewCommunicator {
   void* host_data = nullptr;       ///< the glue's
 };
 
-/// Where contexts begin that only communicators with an agreed incarnation have; several may have
-/// the same one at a time.
-inline constexpr std::uint32_t first_agreed_context = 0x8000;
-
 /// The communicators of a process and the identity of every stream.
 class Streams {
  public:
   /// @param process       this process's number, as everybody's Host::process_of says it
   /// @param first_agreed  @see first_agreed_context; above all contexts: there are none
   Streams(Host& host, std::uint64_t process, bool speculation, HeldBound bound,
-          std::uint32_t first_agreed = first_agreed_context);
+          std::uint32_t first_agreed);
 
   [[nodiscard]] Communicator* find(std::uint16_t context) const noexcept {
     return context < communicators_.size() ? communicators_[context].get() : nullptr;
