@@ -149,12 +149,12 @@ site_default() {
 # rma_keys plays a BTL with Open MPI's own headers, of which Debian leaves some out.
 programs=$tree/programs
 messages="pt2pt completion random back_pressure blocking_copies"
-interrupted="progress threads probe_cancel onesided"
+interrupted="progress threads probe_cancel"
 build_programs() {
     rm -rf "${debian:?}$programs"
     mkdir -p "$debian$programs/test/mpi" "$debian$programs/examples" "$debian$tree/build/test-mpi" &&
         cp -rp "$source_folder/test/support" "$debian$programs/test/" && cp -rp "$source_folder/examples/mpix" "$debian$programs/examples/" &&
-        (cd "$source_folder/test/mpi" && cp -rp build.sh mpix.sh mpix ./*.hpp mpi_test.cpp rma_*.cpp coll_*.cpp $(printf '%s.cpp ' $messages $interrupted) "$debian$programs/test/mpi/") &&
+        (cd "$source_folder/test/mpi" && cp -rp build.sh mpix.sh mpix ./*.hpp mpi_test.cpp rma_*.cpp coll_*.cpp $(printf '%s.cpp ' $messages $interrupted onesided foreign_windows) "$debian$programs/test/mpi/") &&
         rm -f "$debian$programs/test/mpi/rma_keys.cpp" &&
         inside sh -c ". $prefix/env.sh && here=$programs/test/mpi build=$tree/build/test-mpi prefix=$prefix failed=0 &&
             fail() { echo \"FAIL \$*\"; failed=1; } && . $programs/test/mpi/build.sh"
@@ -214,7 +214,7 @@ if [ $failed = 0 ] || [ -f "$debian$tree/build/ompi/mca/pml/speculative/mca_pml_
         each_program 2 "sm,self" "pt2pt completion random $interrupted" --mca common_overlap_progress on
         each_program 2 "ring,self" progress --mca common_overlap_progress on --mca btl_ring_fabric soft
         # Windows of osc/rdma, which calls BTLs outside the progress lock.
-        each_program 2 "tcp,self sm,self" onesided --mca common_overlap_progress on --mca osc rdma,sm
+        each_program 2 "tcp,self sm,self" "onesided foreign_windows" --mca common_overlap_progress on --mca osc rdma,sm
         # osc/newrma is not asked for: it takes the windows by its priority. rma_errors and the non-blocking ones fail on others.
         each_program "2 3" "sm,self tcp,self" "$(names_of rma | grep -v sandboxed)"
         each_program "2 3" "sm,self" rma_sandboxed
