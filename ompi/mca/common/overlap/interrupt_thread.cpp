@@ -15,15 +15,21 @@
 namespace overlap {
 namespace {
 
+constexpr const char* windows_unheard =
+    "osc/newrma is not open (--mca osc), and nothing else hears of windows of other components";
+
 /// @returns  nullptr, or why this Open MPI rules a second thread out
 const char* why_impossible() noexcept {
   if (!can_list_descriptors) return "this Open MPI's libevent is older than 2.1.2";
+  // Without it there is nothing that this thread may turn.
+  if (openmpi_5 && !foreign_windows.is_announced()) return windows_unheard;
   return nullptr;
 }
 
 /// Must messages through shared memory be served by a second thread? @returns  nullptr, or why not
 const char* why_not_on_node(const NodeArea& node) noexcept {
   if (node.get() == nullptr) return "this system offers no memory files (memfd_create)";
+  if (!foreign_windows.is_announced()) return windows_unheard;
   if (common::tunables.progress != common::progress_choice::auto_) return nullptr;
   return why_no_core_to_spare();
 }
@@ -99,9 +105,16 @@ bool InterruptThread::is_possible() noexcept {
   return common::progress_is_on() && why_impossible() == nullptr;
 }
 
+void InterruptThread::serve_events() noexcept {
+  driver_.need_events();
+  if (openmpi_5 && common::progress_is_on() && !foreign_windows.is_announced())
+    report_no_thread(windows_unheard);
+}
+
 void InterruptThread::serve_node(const mca_btl_base_module_t& btl) noexcept {
-  if (serves_node_ || !is_possible()) return;
-  const char* why_not = why_not_on_node(node_);
+  if (serves_node_ || !common::progress_is_on()) return;
+  const char* why_not = why_impossible();
+  if (why_not == nullptr) why_not = why_not_on_node(node_);
   if (!std::exchange(node_choice_reported_, true)) report_choice(why_not);
   if (why_not != nullptr) return;
   driver_.let_thread_poll(btl.btl_component->btl_progress);
@@ -114,8 +127,13 @@ bool InterruptThread::serve_network(const BtlCapability& capability) noexcept {
   if (network_ != nullptr) return network_ == &capability;
   // Not by default: messages of 64 KiB lose a tenth of their rate on a fast wire.
   if (common::tunables.progress != common::progress_choice::on) return false;
-  if (capability.arrival_descriptor == -1) report_no_thread("the device cannot wake a thread");
-  if (capability.arrival_descriptor == -1 || !is_possible()) return false;
+  const char* why_not = capability.arrival_descriptor == -1 ? "the device cannot wake a thread"
+                        : foreign_windows.is_announced()    ? why_impossible()
+                                                            : windows_unheard;
+  if (why_not != nullptr) {
+    report_no_thread(why_not);
+    return false;
+  }
   network_ = &capability;
   may_ring_.store(true, std::memory_order_relaxed);
   driver_.let_thread_poll(capability.progress_in_thread);
@@ -124,7 +142,7 @@ bool InterruptThread::serve_network(const BtlCapability& capability) noexcept {
 }
 
 std::uint64_t InterruptThread::least_copy_bytes() const noexcept {
-  return common::progress_is_on() && state_ <= State::running && !has_foreign_windows()
+  return common::progress_is_on() && state_ <= State::running && !foreign_windows.possible()
              ? common::tunables.copy_min
              : Endpoints::no_copy;
 }
@@ -245,8 +263,7 @@ void InterruptThread::stop() noexcept {
 }
 
 bool InterruptThread::wanted() const noexcept {
-  return (demand_ != 0 || network_waits()) && common::progress_is_on() &&
-         (driver_.turns_events() || serves_btls());
+  return (demand_ != 0 || network_waits()) && common::progress_is_on() && can_progress();
 }
 
 bool InterruptThread::sleep(Sleep sleep) noexcept {
@@ -284,9 +301,7 @@ InterruptThread::Turn InterruptThread::turn() noexcept {
   ++common::counters.interrupt_turns;
   if (!found.moved) ++common::counters.interrupt_turns_empty;
   if (std::exchange(woken_by_sender_, false) && !found.moved) note_futile_wake();
-  // Nobody says when the last window of another component has gone.
-  const bool blind = polls() ? has_work() || endpoints_.fragments_in_flight != 0
-                             : (serves_btls() || driver_.turns_events()) && !events;
+  const bool blind = polls() && (has_work() || endpoints_.fragments_in_flight != 0);
   if (!events) return {.moved = found.moved, .readable = false, .blind = blind};
   watch_.sync(turned_elsewhere());
   synced_turns_ = turns();

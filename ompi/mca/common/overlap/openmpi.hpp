@@ -207,18 +207,6 @@ template <class Fill>
   return hostname(&proc->super);
 }
 
-/// Windows whose component enters BTLs under the progress lock only. @thread  any
-extern std::atomic<int> own_windows;
-
-/// Has this process other windows? Their components call BTLs as they like. One that is being made
-/// counts from before its component is chosen. @thread  any
-[[nodiscard]] inline bool has_foreign_windows() noexcept {
-  const int places = std::atomic_ref(ompi_mpi_windows.size).load(std::memory_order_relaxed);
-  const int free = std::atomic_ref(ompi_mpi_windows.number_free).load(std::memory_order_relaxed);
-  // The first entry is MPI_WIN_NULL.
-  return places - 1 - free > own_windows.load(std::memory_order_relaxed);
-}
-
 /// Let MPI_Win_get_info show a key of at most 27 characters, with this value where the program has
 /// given none.
 /// @returns  OMPI_SUCCESS or an error code of Open MPI

@@ -5,6 +5,6 @@
 namespace overlap {
 
 const Process* process = nullptr;
-std::atomic<int> own_windows{0};  // a hint; orders nothing
+ForeignWindows foreign_windows;
 
 }  // namespace overlap

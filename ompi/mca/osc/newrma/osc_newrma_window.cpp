@@ -20,14 +20,12 @@ Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<Windo
   windows.add(*this);
   if (memory_->is_asked()) windows.set_served(*this, true);
   demand_.add(process->interrupts, envelope(node::any));
-  ++own_windows;
 }
 
 Window::~Window() {
   if (polled_) windows.set_polled(*this, false);
   windows.set_served(*this, false);
   if (has_left_work_) process->interrupts.drop_left_work();
-  --own_windows;
   demand_.drop(process->interrupts);
   windows.remove(*this);
 }
