@@ -150,14 +150,18 @@ inline void before_communicators_go(void (*function)()) noexcept {
 
 /// Of a communicator that was made from a group alone (MPI_Comm_create_from_group): what PMIx has
 /// numbered it, over all groups of a launcher, downwards; the same at all its processes, whose
-/// indices differ.
+/// indices differ. Before 5.0.7 an intercommunicator from groups had its leaders' number, and one
+/// of its own below that (cid_sub, otherwise 0).
 /// Nothing of a communicator that came from another one.
 [[nodiscard]] inline std::optional<std::uint64_t> group_number(
     const ompi_communicator_t* comm) noexcept {
 #if OMPI_MAJOR_VERSION == 4
   static_cast<void>(comm);
 #else
-  if (!OMPI_COMM_IS_GLOBAL_INDEX(comm)) return comm->c_contextid.cid_base;
+  if (!OMPI_COMM_IS_GLOBAL_INDEX(comm)) {
+    const auto& id = comm->c_contextid;
+    return id.cid_base ^ id.cid_sub.u64;
+  }
 #endif
   return std::nullopt;
 }

@@ -38,6 +38,8 @@ opal_class_t*& class_of(ompi_win_t& win) noexcept { return win.super.s_base.obj_
 }  // namespace
 
 void announce(ompi_win_t& win) noexcept {
+  // A component that has been chosen may ask all others once more (osc/monitoring).
+  if (class_of(win) == &announced_class()) return;
   {
     const Entry entry;
     foreign_windows.begin();
