@@ -188,6 +188,12 @@ sessions() { # RANKS MCA ARGUMENTS...
     inside OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo timeout -k 5 120 $tree/bin/mpirun -n "$ranks" \
         -x MALLOC_PERTURB_=165 -x GLIBC_TUNABLES=glibc.malloc.tcache_count=0 --mca pml speculative "$@" $tree/sessions
 }
+# Jobs that are to go on when processes fail.
+declines_fault_tolerance() {
+    log=$debian$tree/fault-tolerance.log
+    inside timeout -k 5 60 $tree/bin/mpirun -n 2 --with-ft ulfm --mca pml speculative $tree/hello >"$log" 2>&1 && return 1
+    grep 'this job is to go on (--with-ft ulfm)' "$log"
+}
 nothing_left() {
     left=$(find "$debian/dev/shm" -mindepth 1)
     echo "$left"
@@ -206,7 +212,8 @@ if [ $failed = 0 ] || [ -f "$debian$tree/build/ompi/mca/pml/speculative/mca_pml_
         try "two ranks over shared memory" smoke speculative --mca btl self,sm &&
         try "two ranks over tcp" smoke speculative --mca btl self,tcp --mca btl_tcp_if_include lo &&
         try "two ranks over ring, software device" smoke speculative --mca btl self,ring --mca btl_ring_fabric soft &&
-        try "two ranks over ring below ob1" smoke ob1 --mca btl self,ring --mca btl_ring_fabric soft
+        try "two ranks over ring below ob1" smoke ob1 --mca btl self,ring --mca btl_ring_fabric soft &&
+        try "jobs with --with-ft ulfm are declined" declines_fault_tolerance
     if try "programs of test/mpi compile" build_programs; then
         each_program "2 3" "sm,self" "$messages"
         each_program 2 "sm,self" "$messages" --mca pml_speculative_blocking_copy fragments

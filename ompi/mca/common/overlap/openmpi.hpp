@@ -148,6 +148,15 @@ inline void before_communicators_go(void (*function)()) noexcept {
 #endif
 }
 
+/// Is this job to go on when processes fail (mpirun --with-ft ulfm, 5.0)?
+[[nodiscard]] inline bool survives_failures() noexcept {
+#if OMPI_MAJOR_VERSION > 4 && OPAL_ENABLE_FT_MPI
+  return ompi_ftmpi_enabled;
+#else
+  return false;
+#endif
+}
+
 /// Of a communicator that was made from a group alone (MPI_Comm_create_from_group): what PMIx has
 /// numbered it, over all groups of a launcher, downwards; the same at all its processes, whose
 /// indices differ. Before 5.0.7 an intercommunicator from groups had its leaders' number, and one

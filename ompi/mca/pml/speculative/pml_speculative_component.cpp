@@ -94,6 +94,11 @@ mca_pml_base_module_t* component_init(int* priority, bool, bool mpi_threads) noe
     show_topic("device memory");
     return nullptr;
   }
+  // Nothing ends the requests of a communicator that is revoked, or of a peer that has gone.
+  if (survives_failures()) {
+    show_topic("fault tolerance");
+    return nullptr;
+  }
   // The BML is shared by all PMLs that stand on BTLs; it initialises the BTLs once.
   if (mca_bml_base_init(false, mpi_threads) != OMPI_SUCCESS) return nullptr;
   if (keep_early() != OMPI_SUCCESS) return nullptr;

@@ -17,11 +17,12 @@ struct CoreUse {
   unsigned online = 0;       ///< hardware threads of the node
 };
 
-/// Has the batch system granted less of the node than is in sight? Where it confines the job, that
-/// is the job's, whether it counts processors or cores. Where it does not, or the job has a whole
-/// node of which the cores were counted, nobody knows which are others'.
+/// Has the batch system granted less of the node than is in sight? Where it confines the job to
+/// that, it is the job's, whether processors or cores were counted. Where it does not, or the job
+/// has a whole node of which the cores were counted, nobody knows which are others'; the system may
+/// keep some of the node for itself besides.
 [[nodiscard]] constexpr bool may_see_others_cores(const CoreUse& use) noexcept {
-  const bool is_confined = use.processors < use.online;
+  const bool is_confined = use.processors < use.online && use.cores <= use.granted;
   return use.granted != 0 && use.granted < use.processors && !is_confined;
 }
 
