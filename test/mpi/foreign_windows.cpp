@@ -1,4 +1,4 @@
-// P4.1: windows of other components than osc/newrma. Their components enter BTLs outside the
+// P4.3: windows of other components than osc/newrma. Their components enter BTLs outside the
 // progress lock, so an interrupt thread must not: nothing moves until somebody calls MPI.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "scene.hpp"
@@ -56,7 +56,7 @@ bool arrives_while_computing(Steps& steps, int& step, std::uint64_t seed, bool e
 
 }  // namespace
 
-TEST_CASE("P4.1: no progress outside MPI beside other components' windows, and again after them") {
+TEST_CASE("P4.3: no progress outside MPI beside other components' windows, and again after them") {
   TWO_RANKS_WITH_COUNTERS();
   Scene scene;
   Steps steps;

@@ -7,7 +7,7 @@
 namespace overlap {
 
 /// Other components call BTLs from one-sided calls as they like, outside the progress lock: a
-/// second thread must not be inside one then (P4.1). Only osc/newrma hears of their windows, as
+/// second thread must not be inside one then (P4.3). Only osc/newrma hears of their windows, as
 /// each component is asked about each window.
 class ForeignWindows {
  public:
