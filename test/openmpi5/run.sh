@@ -188,10 +188,10 @@ sessions() { # RANKS MCA ARGUMENTS...
     inside OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo timeout -k 5 120 $tree/bin/mpirun -n "$ranks" \
         -x MALLOC_PERTURB_=165 -x GLIBC_TUNABLES=glibc.malloc.tcache_count=0 --mca pml speculative "$@" $tree/sessions
 }
-# Jobs that are to go on when processes fail.
+# Jobs that are to go on when processes fail. With --with-ft 5.0.7's prterun itself does not end now and then when such a job ends early.
 declines_fault_tolerance() {
     log=$debian$tree/fault-tolerance.log
-    inside timeout -k 5 60 $tree/bin/mpirun -n 2 --with-ft ulfm --mca pml speculative $tree/hello >"$log" 2>&1 && return 1
+    inside timeout -k 2 15 $tree/bin/mpirun -n 2 --with-ft ulfm --mca pml speculative $tree/hello >"$log" 2>&1 && return 1
     grep 'this job is to go on (--with-ft ulfm)' "$log"
 }
 nothing_left() {
