@@ -22,10 +22,6 @@ struct Window {
 
 /// With Open MPI 4.1 they leave btl/tcp alone.
 bool served_beside_windows() { return interrupts() && over_tcp() && OMPI_MAJOR_VERSION == 4; }
-/// Without osc/newrma nobody hears of them: they are always possible.
-bool served_without_windows() {
-  return set_to("OMPI_MCA_osc", "^newrma") ? served_beside_windows() : interrupts();
-}
 
 /// A message whose receiver comes first; then both compute.
 /// @returns  at the receiver: whether it has arrived meanwhile
@@ -66,11 +62,11 @@ TEST_CASE("P4.3: no progress outside MPI beside other components' windows, and a
     const bool arrived = arrives_while_computing(steps, step, seed, expected);
     if (receiver()) CHECK(arrived == expected);
   };
-  check(10, served_without_windows());
+  check(10, interrupts());
   {
     const Window window;
     check(20, served_beside_windows());
     check(30, served_beside_windows());
   }
-  check(40, served_without_windows());
+  check(40, interrupts());
 }

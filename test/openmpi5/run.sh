@@ -221,8 +221,8 @@ if [ $failed = 0 ] || [ -f "$debian$tree/build/ompi/mca/pml/speculative/mca_pml_
         each_program 2 "sm,self" "pt2pt completion random $interrupted" --mca common_overlap_progress on
         each_program 2 "ring,self" progress --mca common_overlap_progress on --mca btl_ring_fabric soft
         # Windows of osc/rdma, which calls BTLs outside the progress lock.
-        each_program 2 "tcp,self sm,self" "onesided foreign_windows" --mca common_overlap_progress on --mca osc_newrma_priority 0
-        each_program 2 "tcp,self sm,self" foreign_windows --mca common_overlap_progress on --mca osc ^newrma
+        each_program 2 "tcp,self sm,self" "onesided foreign_windows" --mca common_overlap_progress on --mca osc rdma,sm
+        each_program 2 "tcp,self sm,self" foreign_windows --mca common_overlap_progress on --mca osc_newrma_priority 0
         # osc/newrma is not asked for: it takes the windows by its priority. rma_errors and the non-blocking ones fail on others.
         each_program "2 3" "sm,self tcp,self" "$(names_of rma | grep -v sandboxed)"
         each_program "2 3" "sm,self" rma_sandboxed

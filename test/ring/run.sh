@@ -75,7 +75,7 @@ progress on           | 4  | speculative     | progress random                  
 progress on, no RTRs  | 2  | speculative     | progress                                                                         | --mca common_overlap_progress on --mca pml_speculative_speculation 0
 progress on, no rings | 2  | speculative     | progress                                                                         | --mca common_overlap_progress on --mca btl_ring_rings off
 progress on           | 2  | speculative     | ring_sleeper                                                                     | --mca common_overlap_progress on
-progress on, windows of Open MPI | 2 | speculative | ring_sleeper                                                               | --mca common_overlap_progress on --mca osc_newrma_priority 0
+progress on, windows of Open MPI | 2 | speculative | ring_sleeper                                                               | --mca common_overlap_progress on --mca osc ^newrma
                       | 2  | speculative     | freed_comms back_pressure threads_flood end end_comms end_requests comms             |
                       | 2  | ob1             | back_pressure                                                                    |
                       | 2  | speculative     | ring_lending                                                                     | --mca btl_ring_slot_bytes 65536 --mca btl_ring_channel_bytes 65536 --mca btl_ring_frequent_fraction 1

@@ -15,21 +15,15 @@
 namespace overlap {
 namespace {
 
-constexpr const char* windows_unheard =
-    "osc/newrma is not open (--mca osc), and nothing else hears of windows of other components";
-
 /// @returns  nullptr, or why this Open MPI rules a second thread out
 const char* why_impossible() noexcept {
   if (!can_list_descriptors) return "this Open MPI's libevent is older than 2.1.2";
-  // Without it there is nothing that this thread may turn.
-  if (openmpi_5 && !foreign_windows.is_announced()) return windows_unheard;
   return nullptr;
 }
 
 /// Must messages through shared memory be served by a second thread? @returns  nullptr, or why not
 const char* why_not_on_node(const NodeArea& node) noexcept {
   if (node.get() == nullptr) return "this system offers no memory files (memfd_create)";
-  if (!foreign_windows.is_announced()) return windows_unheard;
   if (common::tunables.progress != common::progress_choice::auto_) return nullptr;
   return why_no_core_to_spare();
 }
@@ -105,16 +99,9 @@ bool InterruptThread::is_possible() noexcept {
   return common::progress_is_on() && why_impossible() == nullptr;
 }
 
-void InterruptThread::serve_events() noexcept {
-  driver_.need_events();
-  if (openmpi_5 && common::progress_is_on() && !foreign_windows.is_announced())
-    report_no_thread(windows_unheard);
-}
-
 void InterruptThread::serve_node(const mca_btl_base_module_t& btl) noexcept {
-  if (serves_node_ || !common::progress_is_on()) return;
-  const char* why_not = why_impossible();
-  if (why_not == nullptr) why_not = why_not_on_node(node_);
+  if (serves_node_ || !is_possible()) return;
+  const char* why_not = why_not_on_node(node_);
   if (!std::exchange(node_choice_reported_, true)) report_choice(why_not);
   if (why_not != nullptr) return;
   driver_.let_thread_poll(btl.btl_component->btl_progress);
@@ -127,13 +114,8 @@ bool InterruptThread::serve_network(const BtlCapability& capability) noexcept {
   if (network_ != nullptr) return network_ == &capability;
   // Not by default: messages of 64 KiB lose a tenth of their rate on a fast wire.
   if (common::tunables.progress != common::progress_choice::on) return false;
-  const char* why_not = capability.arrival_descriptor == -1 ? "the device cannot wake a thread"
-                        : foreign_windows.is_announced()    ? why_impossible()
-                                                            : windows_unheard;
-  if (why_not != nullptr) {
-    report_no_thread(why_not);
-    return false;
-  }
+  if (capability.arrival_descriptor == -1) report_no_thread("the device cannot wake a thread");
+  if (capability.arrival_descriptor == -1 || !is_possible()) return false;
   network_ = &capability;
   may_ring_.store(true, std::memory_order_relaxed);
   driver_.let_thread_poll(capability.progress_in_thread);
@@ -142,7 +124,7 @@ bool InterruptThread::serve_network(const BtlCapability& capability) noexcept {
 }
 
 std::uint64_t InterruptThread::least_copy_bytes() const noexcept {
-  return common::progress_is_on() && state_ <= State::running && !foreign_windows.possible()
+  return common::progress_is_on() && state_ <= State::running && !has_foreign_windows()
              ? common::tunables.copy_min
              : Endpoints::no_copy;
 }

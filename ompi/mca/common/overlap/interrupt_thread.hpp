@@ -40,8 +40,6 @@ class InterruptThread {
 
   /// May there be one, by the parameter common_overlap_progress and by what this Open MPI is like?
   [[nodiscard]] static bool is_possible() noexcept;
-  /// Messages go over a BTL that libevent drives, too. @thread  MPI thread, progress lock held
-  void serve_events() noexcept;
   /// Messages go over a BTL of shared memory, too: serve them where the parameter
   /// common_overlap_progress says so. @thread  MPI thread, progress lock held
   void serve_node(const mca_btl_base_module_t& btl) noexcept;
@@ -130,10 +128,10 @@ class InterruptThread {
   [[nodiscard]] std::uint64_t least_copy_bytes() const noexcept;
   /// May it turn the event loop now? Open MPI 5.0's osc/rdma calls tcp outside the progress lock.
   [[nodiscard]] bool turns_events() const noexcept {
-    return driver_.turns_events() && !(openmpi_5 && foreign_windows.possible());
+    return driver_.turns_events() && !(openmpi_5 && has_foreign_windows());
   }
   /// May it poll BTLs now?
-  [[nodiscard]] bool polls() const noexcept { return serves_btls() && !foreign_windows.possible(); }
+  [[nodiscard]] bool polls() const noexcept { return serves_btls() && !has_foreign_windows(); }
   /// Can a turn of it be of any use now?
   [[nodiscard]] bool can_progress() const noexcept { return turns_events() || polls(); }
   /// Is there a copy, or what waits for room, that it could see to?
@@ -143,7 +141,7 @@ class InterruptThread {
   /// Does the adapter's BTL keep something, perhaps of requests that count no more? Other
   /// components change that without our lock.
   [[nodiscard]] bool network_waits() const noexcept {
-    return network_ != nullptr && !foreign_windows.possible() && network_->is_waiting();
+    return network_ != nullptr && !has_foreign_windows() && network_->is_waiting();
   }
   /// What the network reports arrivals by, if it may poll now. @returns  -1: nothing
   [[nodiscard]] int network_descriptor() const noexcept {

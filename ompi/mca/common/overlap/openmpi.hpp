@@ -60,6 +60,7 @@ extern "C" {
 #include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/bml/bml.h"
 #include "ompi/mca/hook/base/base.h"
+#include "ompi/mca/osc/base/base.h"
 #include "ompi/mca/osc/base/osc_base_obj_convert.h"
 #include "ompi/mca/osc/osc.h"
 #include "ompi/mca/pml/base/base.h"

@@ -5,6 +5,5 @@
 namespace overlap {
 
 const Process* process = nullptr;
-ForeignWindows foreign_windows;
 
 }  // namespace overlap

@@ -8,7 +8,6 @@
 #include "opal/mca/common/overlap/message.hpp"
 #include "opal/mca/common/overlap/version_check.hpp"
 
-#include "osc_newrma_foreign.hpp"
 #include "osc_newrma_offer.hpp"
 #include "osc_newrma_window.hpp"
 
@@ -74,9 +73,7 @@ int component_open() noexcept {
                              OVERLAP_SIZE_ROW(opal_convertor_t)};
     if (!check_running_openmpi("osc/newrma", sizes)) return OPAL_ERR_NOT_AVAILABLE;
     if (const int rc = check_tunables(self(), rows()); rc != OPAL_SUCCESS) return rc;
-    if (const int rc = publish_priority(tunables.priority); rc != OPAL_SUCCESS) return rc;
-    foreign_windows.will_be_announced();
-    return OPAL_SUCCESS;
+    return publish_priority(tunables.priority);
   });
 }
 
@@ -96,14 +93,13 @@ void report_none_taken(const std::string& why) {
   if (tunables.verbose > 0) show_message("osc/newrma takes no windows: " + why);
 }
 
-int component_query(ompi_win_t* win, void**, std::size_t, int, ompi_communicator_t* comm,
-                    opal_info_t*, int) noexcept {
+int component_query(ompi_win_t*, void**, std::size_t, int, ompi_communicator_t* comm, opal_info_t*,
+                    int) noexcept {
   return guarded([&]() -> int {
     if (process == nullptr) {
       report_none_taken("it works beside pml/speculative only. Add --mca pml speculative.");
       return OMPI_ERR_NOT_SUPPORTED;
     }
-    announce(*win);
     const Offer offer = offer_of(*comm, tunables.priority);
     if (offer.rank_without == -1) return static_cast<int>(offer.priority);
     report_none_taken("rank " + std::to_string(offer.rank_without) + " of " + comm->c_name +
@@ -239,7 +235,7 @@ int component_select(ompi_win_t* win, void** base, std::size_t bytes, int displa
                      ompi_communicator_t* comm, opal_info_t* info, int flavor,
                      int* model) noexcept {
   return guarded([&]() -> int {
-    claim(*win);
+    claim_window(*win);
     const WindowCall call = window_call(base, bytes, displacement_unit, info, flavor);
     const int rc = make_window(*win, base, call, comm, info);
     if (rc != OMPI_SUCCESS) return rc;

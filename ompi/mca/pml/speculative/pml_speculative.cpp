@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pml_speculative_request.hpp"
 
+#include "ompi/mca/common/overlap/foreign_windows.hpp"
 #include "ompi/mca/common/overlap/report.hpp"
 #include "ompi/mca/common/overlap/settings.hpp"
 
@@ -82,9 +83,11 @@ Pml::Pml(const Tunables& values)
              [](std::uint32_t era) { pml->protocol.note_era(era); }} {
   endpoints.on_work = [](bool) { set_retries(); };
   overlap::process = &shared;
+  listen_for_windows();
 }
 
 Pml::~Pml() {
+  stop_listening_for_windows();
   overlap::process = nullptr;
   interrupts.stop();  // before what it works on goes
 }

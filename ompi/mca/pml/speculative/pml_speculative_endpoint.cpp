@@ -111,7 +111,7 @@ Endpoint* connect(ompi_proc_t& proc) {
   pml->driver.adopt_btls();
   // Only a BTL that messages of ours go through is worth a system call now and then; the others'
   // connections (tcp is initialised on every host) are accepted by opal_progress.
-  if (made->works_by_events()) pml->interrupts.serve_events();
+  if (made->works_by_events()) pml->driver.need_events();
   if (made->copies_itself()) serve_node(*made);
   serve_network(*made);
   made->eager_bytes = eager_bytes(*made, tunables);
