@@ -15,7 +15,8 @@ namespace overlap {
 /// Completing runs somebody else's callback (of a collective, of one-sided communication), which
 /// may communicate, and drops references whose last one takes a communicator along. Both happen
 /// here only: inside progress and inside calls that wait, never inside isend, irecv, start, free or
-/// probe, never under the lock, and in one place for every kind of request.
+/// probe, never under the lock, and in one place for every kind of request. What ends where neither
+/// can be needs no queue.
 ///
 /// Ownership
 ///   ring_, first_, count_   progress lock

@@ -9,6 +9,7 @@ ByteConvertor byte_convertor;  // progress lock
 SendRequest& make_request(const SendCall& call, Endpoint& endpoint, bool persistent) {
   SendRequest& request = take_send_request();
   request.endpoint = &endpoint;
+  request.in_call = !persistent;
   request.base.req_base.req_proc = &endpoint.proc();
   ompi_communicator_t* const comm = call.comm;  // their macro has a parameter of this name
   MCA_PML_BASE_SEND_REQUEST_INIT(&request.base, call.buffer, call.count, call.type,

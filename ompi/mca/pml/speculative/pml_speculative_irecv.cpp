@@ -63,6 +63,7 @@ node::Envelope wait_of(const ReceiveOp& op, const Communicator& comm) noexcept {
   request.converter_ready = false;
   request.contiguous = is_contiguous(*type, count);
   request.caller_waits = false;
+  request.in_call = !persistent;
   request.op.source = source;
   request.op.tag = tag;
   request.op.capacity_bytes = type->super.size * count;
@@ -92,6 +93,7 @@ node::Envelope wait_of(const ReceiveOp& op, const Communicator& comm) noexcept {
   ReceiveRequest& made = make(buffer, count, type, source, tag, comm, false);
   made.caller_waits = waits;
   start(made);
+  made.in_call = false;
   return made;
 }
 

@@ -173,6 +173,7 @@ void pause_in_exchange(Endpoint& endpoint, std::uint64_t bytes) noexcept {
     start_eager(call, peer, *endpoint, request);
   }
   if (rc == OMPI_SUCCESS) pml->actions.run();  // one to this very process has been received by now
+  if (request != nullptr) request->in_call = false;
   return rc;
 }
 

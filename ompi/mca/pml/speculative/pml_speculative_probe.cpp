@@ -60,6 +60,7 @@ ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t
   Arrived* eager = pml->protocol.receive_taken(*taken, request->op);
   pml->actions.run();  // an acknowledgement that goes out holds the request
   if (eager != nullptr) finish_arrived(*request, *eager);
+  request->in_call = false;
   ompi_message_return(*message);
   *message = MPI_MESSAGE_NULL;
   return request;

@@ -68,9 +68,15 @@ void construct_receive(ReceiveRequest* request) {
 
 /// May a request be completed where its protocol ends? Only when that runs nobody's code and drops
 /// no reference, and no other thread can be waiting.
-bool completes_at_once(const ompi_request_t& request, const RequestLife& life) noexcept {
-  return !opal_using_threads() && !pml->interrupts.inside() && request.req_complete_cb == nullptr &&
-         !life.freed() && request.req_complete != REQUEST_COMPLETED;
+///
+/// With threads it even must, where the call that makes it has not returned. coll/adapt sets a
+/// callback right behind the call, and loses it when another thread completes just then.
+template <class Request>
+bool completes_at_once(Request& request) noexcept {
+  const ompi_request_t& ompi = request.ompi();
+  if (ompi.req_complete_cb != nullptr || ompi.req_complete == REQUEST_COMPLETED) return false;
+  if (request.life.freed()) return false;
+  return opal_using_threads() ? request.in_call : !pml->interrupts.inside();
 }
 
 /// As ompi_request_complete, of which nothing else is left without threads and callback:
@@ -84,7 +90,7 @@ void complete_at_once(ompi_request_t& request) noexcept {
 
 template <class Request>
 void complete_or_queue(Request& request) {
-  if (completes_at_once(request.ompi(), request.life)) [[likely]] {
+  if (completes_at_once(request)) [[likely]] {
     if (request.life.end_at_once()) complete_at_once(request.ompi());
   } else if (request.life.end()) {
     pml->completions.append(request.ompi());

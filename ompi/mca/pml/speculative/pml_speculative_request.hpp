@@ -151,6 +151,7 @@ struct SendRequest {
   RequestLife life;
   Demand demand;
   Endpoint* endpoint;  ///< that the message goes to
+  bool in_call;        ///< the call that makes it has not returned: nobody else knows it
   bool buffered;  ///< MPI_Bsend has packed the data elsewhere: complete towards MPI since its start
   EagerRead read;
   Registration exposed;  ///< for the receiver's read
@@ -170,6 +171,7 @@ struct ReceiveRequest {
   bool contiguous;
   bool converter_ready;
   bool caller_waits;  ///< in MPI until it is complete: MPI_Recv, MPI_Mrecv
+  bool in_call;       ///< the call that makes it has not returned: nobody else knows it
   OwnedOp<ReceiveOp, ReceiveRequest> op;
   BlockingCopy copy;
   Registration exposed;  ///< for the sender's write
