@@ -76,8 +76,8 @@ progress on          | 2     | vader,self              | $general chained cancel
 progress on, no RTRs | 2 4   | vader,self              | $settings progress back_pressure                 | 2 | --mca common_overlap_progress on --mca pml_speculative_shared_memory auto
 progress on, default | 2     | -                       | progress pt2pt completion                        | 1 | --mca common_overlap_progress on --mca pml_speculative_shared_memory auto
 progress on, windows | 2     | vader,self              | onesided                                         | 2 | --mca common_overlap_progress on --mca osc rdma,sm
-progress on, windows | 2     | vader,self tcp,self     | foreign_windows                                  | 2 | --mca common_overlap_progress on --mca osc_newrma_priority 0 --mca pml_speculative_shared_memory auto
-progress on, no osc/newrma | 2 | vader,self tcp,self  | foreign_windows                                | 2 | --mca common_overlap_progress on --mca osc ^newrma --mca pml_speculative_shared_memory auto
+progress on, windows | 2     | vader,self tcp,self vader,tcp,self | foreign_windows                                  | 2 | --mca common_overlap_progress on --mca osc_newrma_priority 0 --mca pml_speculative_shared_memory auto
+progress on, no osc/newrma | 2 | vader,self tcp,self vader,tcp,self | foreign_windows                                | 2 | --mca common_overlap_progress on --mca osc ^newrma --mca pml_speculative_shared_memory auto
 progress on, spawn   | 2     | vader,tcp,self          | comms                                            | 2 | --mca common_overlap_progress on
 progress on, copied  | 2     | vader,self              | $settings progress                               | 1 | --mca common_overlap_progress on --mca btl_vader_single_copy_mechanism none
 without RTRs         | 2     | vader,self              | speculation cancel_local blocking_copies eager_reads exchange | 1 | --mca pml_speculative_shared_memory auto

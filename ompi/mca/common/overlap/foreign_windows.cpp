@@ -10,14 +10,16 @@ std::atomic<int> foreign_windows{0};
 
 namespace {
 
-void end_window() noexcept {
+/// @param by  1 or -1
+void count(int by) noexcept {
   if (process == nullptr) {  // MPI_Finalize, of what the program has left
-    --foreign_windows;
+    foreign_windows += by;
     return;
   }
-  // The interrupt thread may go on, and nobody else will tell it.
+  // With the first one the interrupt thread cannot wake others any more, which calls have left to
+  // it. With the end of the last one it may go on, and nobody else will tell it.
   const LeavingEntry entry(process->interrupts);
-  --foreign_windows;
+  foreign_windows += by;
 }
 
 /// Components hear of the end of their own windows alone; but a window is an object, whose class
@@ -27,7 +29,7 @@ opal_class_t& announced_class() noexcept {
     opal_class_t made{};
     made.cls_name = "window of another component";
     made.cls_parent = OBJ_CLASS(ompi_win_t);
-    made.cls_destruct = [](opal_object_t*) { end_window(); };
+    made.cls_destruct = [](opal_object_t*) { count(-1); };
     made.cls_sizeof = sizeof(ompi_win_t);
     return made;
   }();
@@ -41,8 +43,7 @@ int hear_of(ompi_win_t* win, void**, std::size_t, int, ompi_communicator_t*, opa
             int) noexcept {
   // A component that has been chosen may ask all others once more (osc/monitoring).
   if (class_of(*win) != &announced_class()) {
-    const Entry entry;
-    ++foreign_windows;
+    count(1);
     class_of(*win) = &announced_class();
   }
   return OMPI_ERR_NOT_SUPPORTED;
@@ -89,7 +90,7 @@ void stop_listening_for_windows() noexcept {
 
 void claim_window(ompi_win_t& win) noexcept {
   class_of(win) = OBJ_CLASS(ompi_win_t);
-  end_window();
+  count(-1);
 }
 
 }  // namespace overlap

@@ -87,9 +87,9 @@ Pml::Pml(const Tunables& values)
 }
 
 Pml::~Pml() {
+  interrupts.stop();  // before what it works on goes
   stop_listening_for_windows();
   overlap::process = nullptr;
-  interrupts.stop();  // before what it works on goes
 }
 
 void set_retries() noexcept {
