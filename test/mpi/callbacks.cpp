@@ -1,5 +1,5 @@
 // What Open MPI's own components see of requests: coll/adapt sets a callback right behind each
-// MPI_Irecv and MPI_Isend of it, with no fence between that and another thread that completes.
+// receive and send of it, and loses it where another thread completes the request just then.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_test.hpp"
 
