@@ -247,6 +247,10 @@ if [ -f "$prefix/lib/openmpi/mca_osc_newrma.so" ]; then
         judge "a rank without osc/newrma" ok "epochs done" "takes no windows: rank 0 of MPI_COMM_WORLD does not have it\\. Give all"
         launch 40 $ours -n 1 $live : -n 1 -x OMPI_MCA_osc_newrma_priority=5 $live
         judge "a rank with another priority of osc/newrma" ok "epochs done"
+        launch 40 -n 1 --mca pml ob1 --mca osc newrma $live
+        judge "osc/newrma alone, and another PML" error "takes no windows: it works beside pml/speculative only\\. Add --mca pml"
+        launch 40 -n 2 $ours --mca osc_newrma_priority abc $live
+        judge "osc/newrma with a wrong priority" ok "epochs done" "osc/newrma is not used: Open MPI's own components take its place"
     }
 else
     echo "SKIP bad input: a rank dies in an epoch, lacks osc/newrma: there is no mca_osc_newrma.so in $prefix/lib/openmpi"

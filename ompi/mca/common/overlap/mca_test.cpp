@@ -22,10 +22,10 @@ void start_mca() {
   REQUIRE(started);
 }
 
-mca_base_component_t make_component(const char* name) {
+mca_base_component_t make_component(const char* name, const char* type = "pml") {
   mca_base_component_t component{};
   std::snprintf(component.mca_project_name, sizeof component.mca_project_name, "ompi");
-  std::snprintf(component.mca_type_name, sizeof component.mca_type_name, "pml");
+  std::snprintf(component.mca_type_name, sizeof component.mca_type_name, "%s", type);
   std::snprintf(component.mca_component_name, sizeof component.mca_component_name, "%s", name);
   return component;
 }
@@ -58,13 +58,14 @@ struct Run {
 
 /// Register and check the example table under one component name, with one setting in the
 /// environment.
-Run run(const char* component_name, const char* tunable, const char* value) {
+Run run(const char* component_name, const char* tunable, const char* value,
+        const std::string& type = "pml") {
   start_mca();
   static std::vector<std::unique_ptr<Tunables>> storages;  // the MCA keeps pointers into them
   Tunables& values = *storages.emplace_back(std::make_unique<Tunables>());
-  const auto component = make_component(component_name);
+  const auto component = make_component(component_name, type.c_str());
   const auto rows = tunable_rows(values);
-  const std::string variable = std::string("OMPI_MCA_pml_") + component_name + "_" + tunable;
+  const std::string variable = "OMPI_MCA_" + type + "_" + component_name + "_" + tunable;
   setenv(variable.c_str(), value, 1);
   Run result;
   result.said = stderr_of([&] {
@@ -98,7 +99,11 @@ TEST_CASE("a setting out of range is refused with range and unit", "[mca]") {
   CHECK_THAT(large.said,
              contains("pml_ovbad1_ring_slots is 5000, too large; allowed: 5 .. 4096 slots"));
   CHECK_THAT(run("ovbad2", "ring_slots", "4294967301").said, contains("is 4294967301, too large"));
-  CHECK_THAT(run("ovbad3", "ring_slots", "12abc").said, contains("\"12abc\", which is no number"));
+  const Run text = run("ovbad3", "ring_slots", "12abc");
+  CHECK_THAT(text.said, contains("\"12abc\", which is no number"));
+  CHECK_THAT(text.said, !contains("take its place"));  // without its PML a job ends
+  CHECK_THAT(run("ovbad7", "ring_slots", "12abc", "osc").said,
+             contains("osc/ovbad7 is not used: Open MPI's own components take its place."));
 }
 
 TEST_CASE("a choice or flag that does not exist is refused once", "[mca]") {

@@ -89,8 +89,14 @@ int component_init(bool, bool) noexcept {
 
 int component_finalize() noexcept { return OMPI_SUCCESS; }
 
+/// Has --mca osc left no other component, and MPI would only say that the window is invalid?
+bool is_alone() noexcept {
+  const std::size_t own = process == nullptr ? 1 : 2;  // with the listener (foreign_windows.hpp)
+  return opal_list_get_size(&ompi_osc_base_framework.framework_components) == own;
+}
+
 void report_none_taken(const std::string& why) {
-  if (tunables.verbose > 0) show_message("osc/newrma takes no windows: " + why);
+  if (tunables.verbose > 0 || is_alone()) show_message("osc/newrma takes no windows: " + why);
 }
 
 int component_query(ompi_win_t*, void**, std::size_t, int, ompi_communicator_t* comm, opal_info_t*,

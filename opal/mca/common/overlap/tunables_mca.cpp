@@ -131,6 +131,14 @@ std::string all_faults(const mca_base_component_t* component, std::span<const Tu
   return faults;
 }
 
+/// What a job goes on with, where one does without the component.
+std::string what_follows(const mca_base_component_t* component) {
+  const std::string type = component->mca_type_name;
+  if (type != "osc" && type != "coll") return {};
+  return "\n\nUntil then " + type + "/" + component->mca_component_name +
+         " is not used: Open MPI's own components take its place.";
+}
+
 std::string all_unknown(const mca_base_component_t* component, std::span<const TunableRow> rows) {
   const std::string prefix = "OMPI_MCA_" + prefix_of(component);
   std::vector<std::string_view>
@@ -168,7 +176,7 @@ int check_tunables(const mca_base_component_2_1_0_t* component,
   const std::string unknown = all_unknown(component, rows);
   if (!unknown.empty()) show_message(unknown);
   const std::string faults = all_faults(component, rows);
-  if (!faults.empty()) show_message(faults);
+  if (!faults.empty()) show_message(faults + what_follows(component));
   return faults.empty() && std::ranges::none_of(rows, find_refused) ? OPAL_SUCCESS
                                                                     : OPAL_ERR_BAD_PARAM;
 } catch (...) {
