@@ -12,7 +12,7 @@ namespace {
 
 /// @param by  1 or -1
 void count(int by) noexcept {
-  if (process == nullptr) {  // MPI_Finalize, of what the program has left
+  if (process == nullptr) {  // no PML of ours: a unit test
     foreign_windows += by;
     return;
   }
@@ -20,6 +20,8 @@ void count(int by) noexcept {
   // it. With the end of the last one it may go on, and nobody else will tell it.
   const LeavingEntry entry(process->interrupts);
   foreign_windows += by;
+  // osc/rdma has processes added to BTLs, and the BML gives opal_progress their functions again.
+  process->driver.adopt_btls();
 }
 
 /// Components hear of the end of their own windows alone; but a window is an object, whose class

@@ -124,7 +124,7 @@ bool InterruptThread::serve_network(const BtlCapability& capability) noexcept {
 }
 
 std::uint64_t InterruptThread::least_copy_bytes() const noexcept {
-  return common::progress_is_on() && state_ <= State::running && !must_keep_out()
+  return common::progress_is_on() && state_ <= State::running && !has_foreign_windows()
              ? common::tunables.copy_min
              : Endpoints::no_copy;
 }

@@ -126,17 +126,13 @@ class InterruptThread {
   void stays() noexcept;
   void note_futile_wake() noexcept;
   [[nodiscard]] std::uint64_t least_copy_bytes() const noexcept;
-  /// Is there a window whose component calls BTLs outside the progress lock? With Open MPI 4.1 none
-  /// calls tcp; but where there are others, what tcp brings is answered, or makes room, by them.
-  [[nodiscard]] bool must_keep_out() const noexcept {
-    return has_foreign_windows() && (openmpi_5 || driver_.polls_btls());
-  }
-  /// May it turn the event loop now?
+  /// May it turn the event loop now? What tcp brings is answered, or makes room, by other BTLs,
+  /// too; and osc/rdma has processes added to any of them while it is asked about a window.
   [[nodiscard]] bool turns_events() const noexcept {
-    return driver_.turns_events() && !must_keep_out();
+    return driver_.turns_events() && !has_foreign_windows();
   }
   /// May it poll BTLs now?
-  [[nodiscard]] bool polls() const noexcept { return serves_btls() && !must_keep_out(); }
+  [[nodiscard]] bool polls() const noexcept { return serves_btls() && !has_foreign_windows(); }
   /// Can a turn of it be of any use now?
   [[nodiscard]] bool can_progress() const noexcept { return turns_events() || polls(); }
   /// Is there a copy, or what waits for room, that it could see to?
@@ -146,7 +142,7 @@ class InterruptThread {
   /// Does the adapter's BTL keep something, perhaps of requests that count no more? Other
   /// components change that without our lock.
   [[nodiscard]] bool network_waits() const noexcept {
-    return network_ != nullptr && !must_keep_out() && network_->is_waiting();
+    return network_ != nullptr && !has_foreign_windows() && network_->is_waiting();
   }
   /// What the network reports arrivals by, if it may poll now. @returns  -1: nothing
   [[nodiscard]] int network_descriptor() const noexcept {

@@ -31,8 +31,6 @@ class ProgressDriver {
   /// A BTL that messages of this process go through is driven by libevent (tcp): turn the loop.
   void need_events() noexcept;
   [[nodiscard]] bool turns_events() const noexcept { return event_driven_; }
-  /// Are there BTLs besides those that libevent drives?
-  [[nodiscard]] bool polls_btls() const noexcept { return btl_count_ != 0; }
   /// @param needed  poll it in each turn, or no longer; at most pollables_max of them
   void set_pollable(const Pollable& pollable, bool needed) noexcept;
   static constexpr unsigned pollables_max = 4;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ompi/mca/common/overlap/progress_driver.hpp"
 
+#include "ompi/mca/common/overlap/foreign_windows.hpp"
+#include "ompi/mca/common/overlap/process.hpp"
 #include "ompi/mca/common/overlap/sim/fake_btl.hpp"
 #include "test/support/catch.hpp"
 
@@ -70,6 +72,28 @@ TEST_CASE("Progress driver: BTLs in use are polled by it alone, others' function
   CHECK(driver.poll() == 1);
   CHECK(used_calls == 2);
   driver.give_back();
+}
+
+TEST_CASE(
+    "Progress driver: what the BML registers anew while a window is made is taken over again") {
+  const Host host;
+  ProgressDriver driver;
+  overlap::Endpoints endpoints;
+  overlap::NodeArea node;
+  overlap::InterruptThread interrupts(driver, endpoints, node);
+  overlap::CompletionQueue completions(nullptr);
+  const overlap::Process process{endpoints, driver,  interrupts, completions,
+                                 nullptr,   nullptr, nullptr};
+  overlap::process = &process;
+  driver.adopt_btls();
+  ompi_win_t window{};
+  overlap::foreign_windows = 1;       // the components are asked about it,
+  opal_progress_register(poll_used);  // osc/rdma meets a process,
+  overlap::claim_window(window);      // and osc/newrma is chosen
+  opal_progress();
+  CHECK(used_calls == 0);
+  driver.give_back();
+  overlap::process = nullptr;
 }
 
 TEST_CASE("Progress driver: what was taken over is given back, once") {

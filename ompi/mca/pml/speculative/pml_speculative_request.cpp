@@ -79,8 +79,9 @@ bool completes_at_once(Request& request) noexcept {
   return opal_using_threads() ? request.in_call : !pml->interrupts.inside();
 }
 
-/// As ompi_request_complete, of which nothing else is left without threads and callback:
-/// MPI_Waitall and its like put the address of their count in the place of REQUEST_PENDING.
+/// As ompi_request_complete, of which nothing else is left where no other thread knows the request,
+/// and without callback. MPI_Waitall and its like put the address of their count in the place of
+/// REQUEST_PENDING.
 void complete_at_once(ompi_request_t& request) noexcept {
   void* const waiting = const_cast<void*>(request.req_complete);
   request.req_complete = REQUEST_COMPLETED;

@@ -155,8 +155,6 @@ extern "C" {
 
 namespace overlap {
 
-inline constexpr bool openmpi_5 = OPAL_MAJOR_VERSION >= 5;
-
 /// btl_flags: the completion of a put means that its bytes are in the peer's memory. 4.1 has no
 /// name for it.
 #if OPAL_MAJOR_VERSION == 4

@@ -136,7 +136,7 @@ std::string what_follows(const mca_base_component_t* component) {
   const std::string type = component->mca_type_name;
   if (type != "osc" && type != "coll") return {};
   return "\n\nUntil then " + type + "/" + component->mca_component_name +
-         " is not used: Open MPI's own components take its place.";
+         " is not used; what else --mca " + type + " allows takes its place.";
 }
 
 std::string all_unknown(const mca_base_component_t* component, std::span<const TunableRow> rows) {

@@ -59,7 +59,7 @@ class RequestLife {
     phase_ = holds_ > 0 ? Phase::held : Phase::queued;
     return holds_ == 0;
   }
-  /// The same where completing needs no queue: no other thread, no callback, not freed.
+  /// The same where completing needs no queue: no other thread knows it, no callback, not freed.
   /// @returns  true: complete it now; false: it is held
   [[nodiscard]] bool end_at_once() noexcept {
     assert(phase_ == Phase::active);
