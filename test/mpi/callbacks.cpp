@@ -62,3 +62,16 @@ TEST_CASE("Threads: what ends within the call that makes it is complete when tha
     }
   }
 }
+
+TEST_CASE("Threads: a synchronous send to this process ends within its call") {
+  const Bytes data = pattern(64, 2);
+  Bytes in = empty(64);
+  for (int round = 0; round < 200; ++round) {
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    MPI_Irecv(in.data(), 64, MPI_BYTE, 0, 3, MPI_COMM_SELF, &requests[0]);
+    MPI_Issend(data.data(), 64, MPI_BYTE, 0, 3, MPI_COMM_SELF, &requests[1]);
+    CHECK(is_complete(requests[1]));
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    CHECK(in == data);
+  }
+}

@@ -16,6 +16,7 @@ struct Window {
   void* memory = nullptr;
   MPI_Win win = MPI_WIN_NULL;
 
+  // Over tcp no other component takes those of MPI_Win_create: osc/newrma would, at any priority.
   explicit Window(MPI_Comm comm) {
     MPI_Win_allocate(sizeof(long long), 1, MPI_INFO_NULL, comm, &memory, &win);
   }
@@ -28,6 +29,7 @@ struct Window {
 bool also_over_tcp() {
   return over_tcp() && std::strstr(std::getenv("OMPI_MCA_btl"), "vader") != nullptr;
 }
+
 /// One process that runs a hidden test case below.
 MPI_Comm spawn_one() {
   char path[4096] = "";
