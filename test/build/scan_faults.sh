@@ -55,6 +55,16 @@ for fault in '  pml->completions.drain();' '  if (std::strcmp(btl.btl_version.mc
     expect fails call_scan.sh "'$fault' in glue"
 done
 
+btl=opal/mca/btl/example
+mkdir -p "$work/$btl"
+procs() { printf 'int add_procs(int count) noexcept {\n  %s\n  return 0;\n}\n\nint del_procs() {\n  const Guard guard;\n}\n' "$1" >"$work/$btl/procs.cpp"; }
+tree
+procs '// No Guard here.'
+expect passes call_scan.sh "a BTL that adds processes"
+procs 'const Guard guard;'
+expect fails call_scan.sh "a BTL that adds processes under the progress lock"
+rm -r "${work:?}/$btl"
+
 tree
 expect passes header_scan.sh "a clean tree"
 sed -i '/cstdint/d' "$work/$glue/protocol/queue.hpp"

@@ -158,13 +158,12 @@ int sendi(mca_btl_base_module_t*, Handle* handle, opal_convertor_t* convertor, v
 
 int add_procs(mca_btl_base_module_t*, std::size_t count, opal_proc_t** procs, Handle** endpoints,
               opal_bitmap_t* reachable) noexcept {
-  const Guard guard;
+  // No Guard: see introduce().
   return guarded([&]() -> int {
     for (std::size_t i = 0; i < count; ++i) {
       // This process too: btl/self takes its messages, but osc/rdma wants one BTL that reaches
       // everybody.
-      transport->peers().welcome(*procs[i]);
-      endpoints[i] = transport->peers().handle(*procs[i]);
+      endpoints[i] = transport->peers().introduce(*procs[i]);
       if (endpoints[i] == nullptr) continue;
       if (reachable != nullptr) opal_bitmap_set_bit(reachable, static_cast<int>(i));
     }

@@ -69,10 +69,24 @@ std::optional<PeerAddress> Peers::find_address(opal_proc_t& proc) const {
   return found;
 }
 
+Handle* Peers::introduce(opal_proc_t& proc) {
+  {
+    const std::lock_guard lock(known_mutex_);
+    departed_.erase(name_of(proc));
+  }
+  return handle(proc);
+}
+
 Handle* Peers::handle(opal_proc_t& proc) {
-  if (Handle* known = table_.find(&proc); known != nullptr) return known;
+  {
+    const std::lock_guard lock(known_mutex_);
+    if (Handle* known = known_.find(&proc); known != nullptr) return known;
+  }
   if (!find_address(proc)) return nullptr;
-  return &table_.add(std::make_unique<Handle>(proc, table_.next_number()));
+  const std::lock_guard lock(known_mutex_);
+  if (Handle* known = known_.find(&proc); known != nullptr)
+    return known;  // another thread was here
+  return &known_.add(std::make_unique<Handle>(proc, known_.next_number()));
 }
 
 Endpoint& Peers::make_endpoint(Handle& handle) {
@@ -81,30 +95,46 @@ Endpoint& Peers::make_endpoint(Handle& handle) {
   auto made =
       std::make_unique<Endpoint>(handle, *handle.key(), handle.number(), tunables.send_queue);
   made->where = *found;
+  used_.add(handle.number(), *made);
   return handle.set_endpoint(std::move(made));
 }
 
 Endpoint* Peers::endpoint_of(const opal_process_name_t& name) {
   opal_proc_t* proc = opal_proc_for_name(name);
-  Handle* peer = proc != nullptr && !departed_.contains(name_of(*proc)) ? handle(*proc) : nullptr;
+  if (proc == nullptr) return nullptr;
+  {
+    const std::lock_guard lock(known_mutex_);
+    if (departed_.contains(name_of(*proc))) return nullptr;
+  }
+  Handle* const peer = handle(*proc);
   return peer != nullptr ? &endpoint(*peer) : nullptr;
 }
 
 Endpoint* Peers::find_known(const opal_process_name_t& name) const noexcept {
-  const auto all = table_.all();
-  const auto found = std::ranges::find_if(all, [&name](const Handle* peer) {
-    return peer->endpoint() != nullptr && peer->key() != opal_proc_local_get() &&
-           number_from(peer->key()->proc_name) == number_from(name);
+  const auto& all = used_.by_number();
+  const auto found = std::ranges::find_if(all, [&name](const Endpoint* peer) {
+    return peer != nullptr && &peer->proc != opal_proc_local_get() &&
+           number_from(peer->proc.proc_name) == number_from(name);
   });
-  return found == all.end() ? nullptr : (*found)->endpoint();
+  return found == all.end() ? nullptr : *found;
+}
+
+std::vector<Handle*> Peers::used() const {
+  std::vector<Handle*> handles;
+  for (const Endpoint* peer : used_.by_number())
+    if (peer != nullptr) handles.push_back(&peer->handle);
+  return handles;
 }
 
 void Peers::erase(Handle& handle) noexcept {
+  used_.erase(handle.number());
+  std::unique_ptr<Handle> gone;  // ends without the mutex
+  const std::lock_guard lock(known_mutex_);
   guarded([&]() -> int {
     departed_.insert(name_of(*handle.key()));
     return OPAL_SUCCESS;
   });
-  table_.erase(handle);
+  gone = known_.take(handle);
 }
 
 }  // namespace overlap::ring

@@ -6,8 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
-#include <span>
 #include <unordered_set>
 #include <vector>
 
@@ -15,6 +15,7 @@
 
 #include "protocol/introduction.hpp"
 #include "protocol/peer_table.hpp"
+#include "protocol/used_peers.hpp"
 
 #include "btl_ring_endpoint.hpp"
 #include "btl_ring_tunables.hpp"
@@ -32,7 +33,11 @@ struct Network {
 /// The peers that Open MPI knows, by process and by number. What is needed to talk to one is made
 /// on first use.
 ///
-/// @thread  Guard held
+/// @thread  Guard held; introduce() any
+///
+/// Ownership
+///   known_, departed_  known_mutex_
+///   used_              Guard
 class Peers {
  public:
   /// @param device  outlives it
@@ -46,7 +51,11 @@ class Peers {
   /// Others show it in a request.
   [[nodiscard]] const Secret& secret() const noexcept { return secret_; }
 
-  /// @returns  nullptr when the process cannot be reached
+  /// A process that Open MPI has come to know, or asks for again (MPI_Comm_connect). Enters nothing
+  /// but known_mutex_: the BML holds its own lock meanwhile, which others take under the progress
+  /// lock. @returns  nullptr when it cannot be reached. @thread  any
+  [[nodiscard]] Handle* introduce(opal_proc_t& proc);
+  /// The same; who was given up stays so.
   [[nodiscard]] Handle* handle(opal_proc_t& proc);
   [[nodiscard]] Endpoint& endpoint(Handle& handle) {
     return handle.endpoint() != nullptr ? *handle.endpoint() : make_endpoint(handle);
@@ -56,21 +65,14 @@ class Peers {
   /// The same, of processes with an endpoint alone, without this one. Asks nobody.
   [[nodiscard]] Endpoint* find_known(const opal_process_name_t& name) const noexcept;
   /// @param number  of a peer that is there and was used
-  [[nodiscard]] Endpoint& at(std::uint32_t number) const noexcept {
-    return *table_.at(number)->endpoint();
-  }
+  [[nodiscard]] Endpoint& at(std::uint32_t number) const noexcept { return *used_.at(number); }
   /// @returns  nullptr where there is none (any more)
-  [[nodiscard]] Endpoint* find(std::uint32_t number) const noexcept {
-    const Handle* handle = table_.at(number);
-    return handle != nullptr ? handle->endpoint() : nullptr;
-  }
-  /// In no order; a change ends it.
-  [[nodiscard]] std::span<Handle* const> all() const noexcept { return table_.all(); }
+  [[nodiscard]] Endpoint* find(std::uint32_t number) const noexcept { return used_.at(number); }
+  /// Those that were used.
+  [[nodiscard]] std::vector<Handle*> used() const;
 
   /// Give a peer up: no connection is made to it any more.
   void erase(Handle& handle) noexcept;
-  /// A process that was given up may be asked for again (MPI_Comm_connect).
-  void welcome(const opal_proc_t& proc) noexcept { departed_.erase(name_of(proc)); }
 
  private:
   [[nodiscard]] static std::uint64_t name_of(const opal_proc_t& proc) noexcept {
@@ -82,7 +84,9 @@ class Peers {
   fabric::Device& device_;
   Network network_;
   Secret secret_;
-  PeerTable<Handle> table_;
+  UsedPeers<Endpoint> used_;
+  std::mutex known_mutex_;  ///< nothing is entered below it
+  PeerTable<Handle> known_;
   std::unordered_set<std::uint64_t> departed_;  ///< names of processes that were given up
 };
 

@@ -83,7 +83,7 @@ Transport::Transport(std::unique_ptr<fabric::Device> device, const Network& netw
 
 Transport::~Transport() {
   upper_.close();
-  drop(std::vector(peers_.all().begin(), peers_.all().end()));
+  drop(peers_.used());
 }
 
 // --- Progress --------------------------------------------------------------------------

@@ -4,8 +4,11 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <random>
 #include <unordered_map>
+
+#include "used_peers.hpp"
 
 #include "test/support/catch.hpp"
 
@@ -45,7 +48,11 @@ TEST_CASE("PeerTable: a peer that is never talked to costs 64 bytes at most") {
   for (const std::size_t count : {1000UL, 1025UL, 10000UL, 100000UL}) {
     const std::size_t before = allocated_bytes();
     PeerTable<Peer> table;
-    for (std::size_t i = 0; i < count; ++i) add(table, &keys[i]);
+    UsedPeers<Peer> used;
+    for (std::size_t i = 0; i < count; ++i) {
+      Peer& peer = add(table, &keys[i]);
+      if (i + 1 == count) used.add(peer.number(), peer);  // all others have smaller numbers
+    }
     CAPTURE(count);
     CHECK((allocated_bytes() - before) / count <= 64);
     CHECK((allocated_bytes() - before) / count >= 32);  // something is counted
@@ -56,22 +63,45 @@ TEST_CASE("PeerTable: a peer that is never talked to costs 64 bytes at most") {
 TEST_CASE("PeerTable: peers come and go, numbers stay") {
   static const std::vector<char> keys(64);
   PeerTable<Peer> table;
+  UsedPeers<Peer> used;
   std::unordered_map<const char*, std::uint32_t> expected;
+  std::uint32_t added = 0;
   std::mt19937 random(7);
   for (int i = 0; i < 4000; ++i) {
     const char* key = &keys[random() % keys.size()];
     Peer* found = table.find(key);
     REQUIRE((found != nullptr) == expected.contains(key));
     if (found == nullptr) {
-      expected[key] = add(table, key).number();
+      Peer& peer = add(table, key);
+      REQUIRE(peer.number() == added++);  // never one that was given before
+      REQUIRE(used.at(peer.number()) == nullptr);
+      expected[key] = peer.number();
+      used.add(peer.number(), peer);
     } else {
-      REQUIRE(table.at(expected[key]) == found);
-      table.erase(*found);
-      REQUIRE(table.at(expected[key]) == nullptr);
+      REQUIRE(found->number() == expected[key]);
+      REQUIRE(used.at(expected[key]) == found);
+      used.erase(found->number());
+      REQUIRE(table.take(*found).get() == found);
+      REQUIRE(used.at(expected[key]) == nullptr);
       expected.erase(key);
     }
-    REQUIRE(table.all().size() == expected.size());
+    const auto& all = used.by_number();
+    REQUIRE(all.size() - std::ranges::count(all, nullptr) == expected.size());
   }
-  for (const auto& [key, number] : expected) CHECK(table.at(number)->key() == key);
-  CHECK(table.at(table.next_number()) == nullptr);
+  for (const auto& [key, number] : expected) {
+    CHECK(table.find(key)->number() == number);
+    CHECK(used.at(number)->key() == key);
+  }
+  CHECK(used.at(table.next_number()) == nullptr);
+}
+
+TEST_CASE("UsedPeers: the first one may have any number, and one that was never used may go") {
+  Peer peer("key", 5);
+  UsedPeers<Peer> used;
+  used.erase(7);
+  CHECK(used.at(5) == nullptr);
+  used.add(5, peer);
+  CHECK(used.at(4) == nullptr);
+  CHECK(used.at(5) == &peer);
+  CHECK(used.at(6) == nullptr);
 }
