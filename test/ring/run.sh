@@ -145,6 +145,19 @@ for own in auto off; do
     result "ring_sleeper speculative np 2, progress $own at the sender" $? "$log"
 done
 
+# Processes of several nodes, which meet after MPI_Init. Three jobs: who comes when is a matter of chance.
+if unshare -u true 2>/dev/null; then
+    hosts=ring-node-1,ring-node-2,ring-node-3,ring-node-4,ring-node-5,ring-node-6
+    for turn in 1 2 3; do
+        name="ring_meetings speculative np 6 on 6 nodes, $turn" log=$build/ring_meetings_$turn.log
+        within 30 "$name" "$log" mpirun -n 6 -H "$hosts" --map-by node --mca plm_rsh_agent "$ring/host-agent.sh" --mca plm_rsh_no_tree_spawn 1 \
+            --mca oob_tcp_if_include lo --mca pml speculative --mca osc rdma --mca btl ring,self "$build/ring_meetings"
+        result "$name" $? "$log"
+    done
+else
+    echo "SKIP ring: ring_meetings: host names of its own (unshare -u) need root"
+fi
+
 # Spawned processes inherit the environment, not the command line.
 log=$build/ring_comms.log
 name="comms speculative np 2, ring and tcp"

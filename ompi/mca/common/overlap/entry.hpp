@@ -20,21 +20,9 @@ class Entry {
 
 /// Entry from a BTL callback: the lock is held already when our own progress called the BTL; it is
 /// not when opal_progress or another component did.
-class CallbackEntry {
+class CallbackEntry : NestedGuard {
  public:
-  CallbackEntry() noexcept : outer_(progress_lock.held_by_me_hint()) {
-    if (!outer_) [[unlikely]]
-      progress_lock.lock();
-  }
-  ~CallbackEntry() {
-    if (!outer_) [[unlikely]]
-      progress_lock.unlock();
-  }
-  CallbackEntry(const CallbackEntry&) = delete;
-  CallbackEntry& operator=(const CallbackEntry&) = delete;
-
- private:
-  bool outer_;
+  CallbackEntry() noexcept : NestedGuard(progress_lock) {}
 };
 
 /// MPI_Finalize takes the processes away (del_procs), and BTLs may deliver messages in flight

@@ -13,11 +13,6 @@ namespace overlap::ring {
 RingModule ring_module;
 Transport* transport = nullptr;
 
-std::recursive_mutex& Guard::mutex() noexcept {
-  static std::recursive_mutex all;  // protects the transport and everything reached from it
-  return all;
-}
-
 // --- Fragments -------------------------------------------------------------------------
 
 namespace {

@@ -6,9 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <new>
 
+#include "btl_ring_guard.hpp"
 #include "opal/mca/common/overlap/capability.hpp"
 
 namespace overlap::ring {
@@ -20,25 +20,6 @@ struct RingModule {
   mca_btl_base_module_t base;  // first: Open MPI's view
 };
 extern RingModule ring_module;
-
-/// Entry into the transport by any caller. With one thread, or below a PML that locks, it costs one
-/// test.
-class Guard {
- public:
-  Guard() noexcept : locked_(opal_using_threads()) {
-    if (locked_) mutex().lock();
-  }
-  ~Guard() {
-    if (locked_) mutex().unlock();
-  }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
-
- private:
-  /// Recursive: receive callbacks of the upper layer send.
-  static std::recursive_mutex& mutex() noexcept;
-  bool locked_;
-};
 
 /// Run `body` so that nothing is thrown into C. @returns its value, or an error code of Open MPI
 template <class Body>

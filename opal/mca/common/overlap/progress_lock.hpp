@@ -204,4 +204,26 @@ class BasicGuard {
 };
 using Guard = BasicGuard<ProgressLock>;
 
+/// The same where the calling thread may be inside already: in a callback of a BTL, or in a BTL
+/// that the code under the lock calls.
+template <class Lock>
+class BasicNestedGuard {
+ public:
+  [[nodiscard, gnu::always_inline]] explicit BasicNestedGuard(Lock& lock) noexcept
+      : entered_(lock.held_by_me_hint() ? nullptr : &lock) {
+    if (entered_ != nullptr) [[unlikely]]
+      entered_->lock();
+  }
+  [[gnu::always_inline]] ~BasicNestedGuard() {
+    if (entered_ != nullptr) [[unlikely]]
+      entered_->unlock();
+  }
+  BasicNestedGuard(const BasicNestedGuard&) = delete;
+  BasicNestedGuard& operator=(const BasicNestedGuard&) = delete;
+
+ private:
+  Lock* entered_;  ///< nullptr: an outer scope of this thread leaves it
+};
+using NestedGuard = BasicNestedGuard<ProgressLock>;
+
 }  // namespace overlap
