@@ -1,264 +1,20 @@
 // The interrupt thread's own code, a call that leaves MPI and what arrives, in every order.
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ompi/mca/common/overlap/interruption.hpp"
-#include "opal/mca/common/overlap/node/wake.hpp"
-#include "opal/mca/common/overlap/tso_explorer.hpp"
-#include "test/support/catch.hpp"
-
-#include <bit>
 #include <optional>
+
+#include "ompi/mca/common/overlap/sim/interruption_world.hpp"
+#include "test/support/catch.hpp"
 
 #if !defined(__SANITIZE_THREAD__)  // it cannot follow the fibers, and here is only one thread
 
 namespace {
 
-using overlap::Sleep;
-using overlap::node::claim_wake;
+using overlap::sim::Fault;
+using overlap::sim::Way;
+using overlap::sim::World;
 using overlap::tso::Machine;
 using overlap::tso::Outcome;
-using overlap::tso::StepKind;
 using overlap::tso::Verdict;
-using Cell = overlap::tso::Atomic<std::uint32_t>;
-constexpr auto fenced = std::memory_order_seq_cst;
-
-enum class Fault : std::uint8_t {
-  none,
-  never_rings,       ///< calls do not ring
-  ring_is_not_kept,  ///< a ring that meets no sleeper is lost
-  never_stale,       ///< what a call leaves for a socket that has room is not noticed
-  one_turn,          ///< a turn that has moved something is not repeated
-  naps_for_ever,     ///< a nap ends only when rung
-  arms_blindly,      ///< the thread does not look again when it has armed itself
-  posts_blindly,     ///< a call that posts a receive beside an armed thread does not look
-  no_sender_fence,   ///< decide_wake() has no fence
-  no_poster_fence,   ///< the call that posts has none
-  arms_too_late      ///< the thread polls before it arms the adapter
-};
-
-/// How messages come.
-enum class Way : std::uint8_t {
-  socket,
-  shared,  ///< a neighbour writes them, and rings
-  network  ///< an adapter writes them, and reports the first one after it was armed
-};
-
-/// In the place of node::Area, for decide_wake().
-struct ModelArea {
-  ModelArea(std::uint32_t outstanding, bool has_fence) : listed(outstanding), fences(has_fence) {}
-  /// An exchange empties the store buffer.
-  void fence() const {
-    if (fences) barrier.modify(0, 0);
-  }
-  overlap::tso::Atomic<overlap::Doze> doze{overlap::Doze::awake};
-  overlap::tso::Atomic<std::uint32_t> watched_until_ms{0};
-  Cell listed;  ///< bits of receives
-  mutable Cell barrier{0};
-  bool fences;
-};
-bool is_waited_for(const ModelArea& area, const overlap::node::Envelope& arrival) {
-  return (area.listed.load(std::memory_order_acquire) & static_cast<unsigned>(arrival.tag)) != 0;
-}
-
-/// One process: a socket, the progress lock, what it waits for.
-///
-/// Ownership
-///   kernel_    rung | arrived; the kernel's own words for the bell and the socket
-///   sends_     progress lock; bits of sends whose data is for a socket that has room, and stale
-///   receive_   progress lock; bits of receives, or of sends that wait for an answer, outstanding
-///   fifo_      shared memory: bits of messages that neighbours or the adapter have written, unseen
-///   adapter_   1: armed
-///   unexpected_  progress lock; bits of messages that have been seen before their receive
-template <Fault fault>
-class World {
- public:
-  template <class T>
-  using Atomic = overlap::tso::Atomic<T>;
-  using Interruption = overlap::Interruption<World>;
-  static constexpr std::uint32_t first = 1, second = 2, stale = 4;
-
-  /// @param outstanding  bits of receives, from the start
-  World(std::uint32_t outstanding, Way messages)
-      : way(messages), area(outstanding, fault != Fault::no_sender_fence), receive_(outstanding) {}
-
-  // --- a neighbour ---------------------------------------------------------------------------
-
-  /// A message through shared memory. @param which  the receive that it is for
-  void neighbour_sends(std::uint32_t which) {
-    fifo_.store(which, std::memory_order_relaxed);
-    if (wants_wake(which) && claim_wake(area)) change(belled);
-  }
-  /// A neighbour claims the wake for a message of the first receive, and is stopped there.
-  void neighbour_stops() {
-    if (wants_wake(first)) static_cast<void>(claim_wake(area));
-  }
-
-  // --- an adapter ---------------------------------------------------------------------------
-
-  void adapter_writes(std::uint32_t which) {
-    fifo_.modify(0, which);
-    if (adapter_.exchange(0, fenced) != 0) change(reported);
-  }
-
-  // --- the kernel ---------------------------------------------------------------------------
-
-  /// A message comes in.
-  void arrive() { change(arrived); }
-  void ring() {
-    if (fault != Fault::never_rings) change(fault == Fault::ring_is_not_kept ? 0 : rung);
-  }
-
-  // --- MPI threads --------------------------------------------------------------------------
-
-  void receive(std::uint32_t which = first) {
-    leave([this, which] {
-      const std::uint32_t before = receive_.modify(0, which);
-      if ((unexpected_.modify(which, 0) & which) != 0)
-        end_receives(which);
-      else
-        area.listed.store(before | which, std::memory_order_relaxed);
-    });
-  }
-  /// @param which  first or second
-  void send(std::uint32_t which) {
-    leave([this, which] { sends_.modify(0, which | stale); });
-  }
-  /// Progress once inside MPI (MPI_Test).
-  void progress() {
-    lock();
-    turns_.store(1, fenced);
-    static_cast<void>(serve());
-    static_cast<void>(interruption->put_off(0, overlap::InterruptLoop::nap_max_ns));
-    unlock();
-  }
-  /// The application looks at its buffers, outside MPI.
-  void await_receive() { Machine::current->step({StepKind::await_zero, receive_.cell()}); }
-  void await_second() { Machine::current->step({StepKind::await_zero, second_open_.cell()}); }
-  void await_sends() { Machine::current->step({StepKind::await_zero, sends_.cell()}); }
-  void stop() { change(rung | stopped); }
-
-  // --- the host of Interruption -------------------------------------------------------------
-
-  bool stopping() const { return seen_stopped_; }
-  /// Timers go off at any time.
-  static std::uint64_t now_ns() { return 0; }
-  bool sleep(Sleep sleep) {
-    if (sleep.until == Sleep::Until::time && fault != Fault::naps_for_ever) {
-      // Whoever is inside leaves again: the looks in between would only be refused.
-      Machine::current->step({StepKind::await_zero, held_.cell()});
-      return is_rung(kernel_.modify(rung, 0));
-    }
-    for (;;) {
-      const std::uint32_t seen = kernel_.modify(rung, 0);
-      if (is_rung(seen)) return true;
-      if (sleep.until == Sleep::Until::arrival) {
-        if ((kernel_.modify(belled, 0) & belled) != 0) return false;
-        if ((seen & (arrived | reported)) != 0) return false;
-      }
-      Machine::current->step({StepKind::wait, kernel_.cell(), seen});
-      if (fault == Fault::ring_is_not_kept) return true;
-    }
-  }
-  bool try_lock() { return held_.exchange(1, fenced) == 0; }
-  void unlock() { held_.store(0, fenced); }
-  std::uint32_t turns() { return tests ? turns_.load(std::memory_order_relaxed) : 0; }
-  bool wanted() {
-    return receive_.load(fenced) != 0 || (way == Way::socket && sends_.load(fenced) != 0);
-  }
-  typename Interruption::Turn turn() {
-    const bool moved = serve();
-    const bool readable = way == Way::socket && (kernel_.load(fenced) & arrived) != 0;
-    return {.moved = fault != Fault::one_turn && moved, .readable = readable};
-  }
-  void fence() {
-    if (fault != Fault::no_poster_fence) area.barrier.modify(0, 0);
-  }
-  bool look_again(bool in_thread) {
-    if (fault == (in_thread ? Fault::arms_blindly : Fault::posts_blindly)) return false;
-    const bool arms = way == Way::network && in_thread;
-    if (arms && fault != Fault::arms_too_late) arm();
-    const bool moved = way != Way::socket && serve_fifo();
-    if (arms && fault == Fault::arms_too_late) arm();
-    return moved;
-  }
-  Atomic<overlap::Doze>& doze() { return area.doze; }
-  bool is_stale() {
-    return way == Way::socket && fault != Fault::never_stale && (sends_.load(fenced) & stale) != 0;
-  }
-
-  bool answers = false;  ///< what arrives is answered by data, as a sender answers a receiver
-  bool tests = false;    ///< the application calls progress()
-  const Way way;
-  ModelArea area;
-  std::optional<Interruption> interruption{*this};
-
- private:
-  void lock() {
-    while (!try_lock()) Machine::current->step({StepKind::await_zero, held_.cell()});
-  }
-  template <class Start>
-  void leave(Start start) {
-    lock();
-    start();
-    const bool rings = interruption->must_ring(true);
-    if (rings) interruption->note_ring(interruption->ring_delay_ns());
-    unlock();
-    if (rings) ring();
-  }
-  bool wants_wake(std::uint32_t which) {
-    using namespace overlap::node;
-    const Envelope message{.tag = static_cast<std::int32_t>(which)};
-    return decide_wake(area, message, 0) == WakeDecision::ring;
-  }
-  /// @returns  whether a message was there
-  bool serve_fifo() {
-    const std::uint32_t came = fifo_.load(std::memory_order_acquire);
-    if (came == 0) return false;
-    fifo_.modify(came, 0);
-    const std::uint32_t waited = receive_.load(fenced);
-    end_receives(came & waited);
-    if ((came & ~waited) != 0) unexpected_.modify(0, came & ~waited);
-    return true;
-  }
-  void arm() {
-    kernel_.modify(reported, 0);
-    adapter_.store(1, fenced);
-  }
-  void end_receives(std::uint32_t which) {
-    receive_.modify(which, 0);
-    area.listed.modify(which, 0);
-    if ((which & second) != 0) second_open_.store(0, fenced);
-  }
-  void change(std::uint32_t bits) {
-    kernel_.modify(0, bits);
-    Machine::current->step({StepKind::wake_all, kernel_.cell()});
-  }
-  bool is_rung(std::uint32_t seen) {
-    seen_stopped_ = (seen & stopped) != 0;
-    return (seen & rung) != 0;
-  }
-  /// A turn of the event loop: what is to be sent at its beginning goes, then what has arrived is
-  /// read; it ends the receive, or is answered by data that a later turn sends.
-  bool serve() {
-    if (way != Way::socket) return serve_fifo();
-    const std::uint32_t sent = sends_.modify(first | second | stale, 0);
-    const bool came = (kernel_.modify(arrived, 0) & arrived) != 0;
-    if (came) receive_.store(0, fenced);
-    if (came && answers) sends_.modify(0, first);
-    return (sent & (first | second)) != 0 || came;
-  }
-
-  static constexpr std::uint32_t rung = 1, arrived = 2, stopped = 4, belled = 8, reported = 16;
-  Cell kernel_{0};
-  Cell held_{0};  ///< the progress lock
-  Cell sends_{0};
-  Cell receive_;
-  Cell fifo_{0};
-  Cell adapter_{0};
-  Cell unexpected_{0};
-  Cell second_open_{1};  ///< until the second receive has ended
-  Cell turns_{0};
-  bool seen_stopped_ = false;  ///< the thread's own
-};
 
 template <Fault fault>
 using Script = std::function<void(World<fault>&)>;
@@ -376,6 +132,54 @@ Verdict adapter() {
       },
       [](auto& world) { world.adapter_writes(world.first); }, Way::network);
 }
+
+/// Of a message beside a window.
+enum class When : std::uint8_t {
+  before,
+  beside,
+  after,
+  any  ///< at any moment, also within the calls that begin and end it
+};
+
+/// A message comes by itself.
+template <Fault fault>
+void come(World<fault>& world, Way way) {
+  if (way == Way::socket) world.arrive();
+  if (way == Way::shared) world.neighbour_sends(world.first);
+  if (way == Way::network) world.adapter_writes(world.first);
+}
+
+template <Fault fault>
+Verdict window(Way way, When when) {
+  const Script<fault> application = [way, when](auto& world) {
+    world.makes_windows = true;
+    if (when == When::before) come(world, way);
+    world.begin_window();
+    if (when == When::beside) come(world, way);
+    world.call_window();
+    world.end_window();
+    if (when == When::after) come(world, way);
+    world.await_receive();
+  };
+  Script<fault> network;
+  if (when == When::any) network = [way](auto& world) { come(world, way); };
+  return explore<fault>(application, network, way, World<fault>::first);
+}
+/// The thread may be armed for another receive when a message comes beside a window, and then its
+/// receive.
+template <Fault fault>
+Verdict receive_beside_window() {
+  return explore<fault>(
+      [](auto& world) {
+        world.makes_windows = true;
+        world.begin_window();
+        world.neighbour_sends(world.second);
+        world.receive(world.second);
+        world.end_window();
+        world.await_second();
+      },
+      {}, Way::shared, World<fault>::first);
+}
 void check_holds(const Verdict& verdict) {
   INFO(verdict.states << " states, " << verdict.paths << " paths; the last one:\n"
                       << verdict.story);
@@ -411,6 +215,21 @@ TEST_CASE("a wake that is claimed and never rung", "[interrupt][model][P4.5]") {
   check_holds(stopped_neighbour<Fault::none>());
 }
 
+TEST_CASE("a message beside a window of another component", "[interrupt][model][P4.3]") {
+  check_holds(window<Fault::none>(Way::shared, When::any));
+  for (const Way way : {Way::socket, Way::network})
+    for (const When when : {When::before, When::beside, When::after})
+      check_holds(window<Fault::none>(way, when));
+  check_holds(receive_beside_window<Fault::none>());
+}
+
+TEST_CASE("a window that begins without the lock finds the thread inside a BTL",
+          "[interrupt][model][P4.3]") {
+  CHECK(window<Fault::begins_unlocked>(Way::socket, When::before).outcome == Outcome::two_inside);
+  CHECK(window<Fault::begins_unlocked>(Way::shared, When::before).outcome == Outcome::two_inside);
+  CHECK(window<Fault::begins_unlocked>(Way::network, When::before).outcome == Outcome::two_inside);
+}
+
 TEST_CASE("planted faults end in a request that waits for ever", "[interrupt][model]") {
   CHECK(one_message<Fault::never_rings>().outcome == Outcome::deadlock);
   CHECK(two_sends<Fault::ring_is_not_kept>().outcome == Outcome::deadlock);
@@ -424,6 +243,10 @@ TEST_CASE("planted faults end in a request that waits for ever", "[interrupt][mo
   CHECK(stopped_neighbour<Fault::never_rings>().outcome == Outcome::deadlock);
   CHECK(adapter<Fault::arms_blindly>().outcome == Outcome::deadlock);
   CHECK(adapter<Fault::arms_too_late>().outcome == Outcome::deadlock);
+  CHECK(window<Fault::ends_quietly>(Way::socket, When::beside).outcome == Outcome::deadlock);
+  CHECK(window<Fault::ends_quietly>(Way::shared, When::beside).outcome == Outcome::deadlock);
+  CHECK(window<Fault::ends_quietly>(Way::network, When::beside).outcome == Outcome::deadlock);
+  CHECK(receive_beside_window<Fault::forgets_fresh>().outcome == Outcome::deadlock);
 }
 
 #endif
