@@ -6,23 +6,27 @@
 
 namespace overlap {
 
-std::atomic<int> foreign_windows{0};
+std::atomic<int> ForeignWindows::count_{0};
+
+/// Alone changes how many there are.
+class WindowListener {
+ public:
+  /// @param by  1 or -1
+  static void count(int by) noexcept {
+    if (process == nullptr) {  // no PML of ours: a unit test
+      ForeignWindows::count_ += by;
+      return;
+    }
+    // With the first one the interrupt thread cannot wake others any more, which calls have left to
+    // it. With the end of the last one it may go on, and nobody else will tell it.
+    const LeavingEntry entry(process->interrupts);
+    ForeignWindows::count_ += by;
+    // osc/rdma has processes added to BTLs, and the BML gives opal_progress their functions again.
+    process->driver.adopt_btls();
+  }
+};
 
 namespace {
-
-/// @param by  1 or -1
-void count(int by) noexcept {
-  if (process == nullptr) {  // no PML of ours: a unit test
-    foreign_windows += by;
-    return;
-  }
-  // With the first one the interrupt thread cannot wake others any more, which calls have left to
-  // it. With the end of the last one it may go on, and nobody else will tell it.
-  const LeavingEntry entry(process->interrupts);
-  foreign_windows += by;
-  // osc/rdma has processes added to BTLs, and the BML gives opal_progress their functions again.
-  process->driver.adopt_btls();
-}
 
 /// Components hear of the end of their own windows alone; but a window is an object, whose class
 /// says what runs at its end, or when its making fails.
@@ -31,7 +35,7 @@ opal_class_t& announced_class() noexcept {
     opal_class_t made{};
     made.cls_name = "window of another component";
     made.cls_parent = OBJ_CLASS(ompi_win_t);
-    made.cls_destruct = [](opal_object_t*) { count(-1); };
+    made.cls_destruct = [](opal_object_t*) { WindowListener::count(-1); };
     made.cls_sizeof = sizeof(ompi_win_t);
     return made;
   }();
@@ -45,7 +49,7 @@ int hear_of(ompi_win_t* win, void**, std::size_t, int, ompi_communicator_t*, opa
             int) noexcept {
   // A component that has been chosen may ask all others once more (osc/monitoring).
   if (class_of(*win) != &announced_class()) {
-    count(1);
+    WindowListener::count(1);
     class_of(*win) = &announced_class();
   }
   return OMPI_ERR_NOT_SUPPORTED;
@@ -92,7 +96,7 @@ void stop_listening_for_windows() noexcept {
 
 void claim_window(ompi_win_t& win) noexcept {
   class_of(win) = OBJ_CLASS(ompi_win_t);
-  count(-1);
+  WindowListener::count(-1);
 }
 
 }  // namespace overlap

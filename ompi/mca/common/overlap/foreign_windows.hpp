@@ -13,14 +13,17 @@ namespace overlap {
 /// component has begun, and no lock orders that. But each component of the framework is asked about
 /// each window before one is chosen: a listener among them, which takes none, hears of all.
 ///
-/// How many there are, or are being made. @thread  any; written with the progress lock held, so
-/// that no second thread is within a turn; who calls BTLs because there is none holds it since
-/// before. Elsewhere a hint.
-extern std::atomic<int> foreign_windows;
+/// @thread  any; written with the progress lock held, so that no second thread is within a turn;
+/// who calls BTLs because there is none holds it since before. Elsewhere a hint.
+class ForeignWindows {
+ public:
+  /// Is there one, or is one being made?
+  [[nodiscard]] static bool any() noexcept { return count_.load(std::memory_order_relaxed) != 0; }
 
-[[nodiscard]] inline bool has_foreign_windows() noexcept {
-  return foreign_windows.load(std::memory_order_relaxed) != 0;
-}
+ private:
+  friend class WindowListener;
+  static std::atomic<int> count_;
+};
 
 /// Join the components that are asked, and leave them. @thread  MPI thread, in MPI_Init, after the
 /// framework has chosen who is available, and in MPI_Finalize

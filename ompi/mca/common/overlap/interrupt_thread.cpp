@@ -124,7 +124,7 @@ bool InterruptThread::serve_network(const BtlCapability& capability) noexcept {
 }
 
 std::uint64_t InterruptThread::least_copy_bytes() const noexcept {
-  return common::progress_is_on() && state_ <= State::running && !has_foreign_windows()
+  return common::progress_is_on() && state_ <= State::running && !ForeignWindows::any()
              ? common::tunables.copy_min
              : Endpoints::no_copy;
 }

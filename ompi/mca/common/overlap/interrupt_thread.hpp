@@ -129,10 +129,10 @@ class InterruptThread {
   /// May it turn the event loop now? What tcp brings is answered, or makes room, by other BTLs,
   /// too; and osc/rdma has processes added to any of them while it is asked about a window.
   [[nodiscard]] bool turns_events() const noexcept {
-    return driver_.turns_events() && !has_foreign_windows();
+    return driver_.turns_events() && !ForeignWindows::any();
   }
   /// May it poll BTLs now?
-  [[nodiscard]] bool polls() const noexcept { return serves_btls() && !has_foreign_windows(); }
+  [[nodiscard]] bool polls() const noexcept { return serves_btls() && !ForeignWindows::any(); }
   /// Can a turn of it be of any use now?
   [[nodiscard]] bool can_progress() const noexcept { return turns_events() || polls(); }
   /// Is there a copy, or what waits for room, that it could see to?
@@ -142,7 +142,7 @@ class InterruptThread {
   /// Does the adapter's BTL keep something, perhaps of requests that count no more? Other
   /// components change that without our lock.
   [[nodiscard]] bool network_waits() const noexcept {
-    return network_ != nullptr && !has_foreign_windows() && network_->is_waiting();
+    return network_ != nullptr && !ForeignWindows::any() && network_->is_waiting();
   }
   /// What the network reports arrivals by, if it may poll now. @returns  -1: nothing
   [[nodiscard]] int network_descriptor() const noexcept {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ompi/mca/common/overlap/progress_driver.hpp"
 
-#include "ompi/mca/common/overlap/foreign_windows.hpp"
 #include "ompi/mca/common/overlap/process.hpp"
 #include "ompi/mca/common/overlap/sim/fake_btl.hpp"
+#include "ompi/mca/common/overlap/sim/osc_components.hpp"
 #include "test/support/catch.hpp"
 
 namespace {
@@ -55,6 +55,24 @@ class Host {
   mca_btl_base_selected_module_t unused_entry_{};
 };
 
+/// What a process with a PML has, as far as windows need it.
+struct PmlParts {
+  PmlParts() { overlap::process = &process; }
+  ~PmlParts() {
+    driver.give_back();
+    overlap::process = nullptr;
+  }
+  PmlParts(const PmlParts&) = delete;
+  PmlParts& operator=(const PmlParts&) = delete;
+
+  ProgressDriver driver;
+  overlap::Endpoints endpoints;
+  overlap::NodeArea node;
+  overlap::InterruptThread interrupts{driver, endpoints, node};
+  overlap::CompletionQueue completions{nullptr};
+  overlap::Process process{endpoints, driver, interrupts, completions, nullptr, nullptr, nullptr};
+};
+
 }  // namespace
 
 TEST_CASE("Progress driver: BTLs in use are polled by it alone, others' functions stay") {
@@ -77,23 +95,40 @@ TEST_CASE("Progress driver: BTLs in use are polled by it alone, others' function
 TEST_CASE(
     "Progress driver: what the BML registers anew while a window is made is taken over again") {
   const Host host;
-  ProgressDriver driver;
-  overlap::Endpoints endpoints;
-  overlap::NodeArea node;
-  overlap::InterruptThread interrupts(driver, endpoints, node);
-  overlap::CompletionQueue completions(nullptr);
-  const overlap::Process process{endpoints, driver,  interrupts, completions,
-                                 nullptr,   nullptr, nullptr};
-  overlap::process = &process;
-  driver.adopt_btls();
-  ompi_win_t window{};
-  overlap::foreign_windows = 1;       // the components are asked about it,
+  PmlParts pml;
+  pml.driver.adopt_btls();
+  const overlap::sim::Components components;
+  ompi_win_t* window = overlap::sim::make_window();
+  static_cast<void>(overlap::sim::Components::ask(window));
   opal_progress_register(poll_used);  // osc/rdma meets a process,
-  overlap::claim_window(window);      // and osc/newrma is chosen
+  overlap::claim_window(*window);     // and osc/newrma is chosen
   opal_progress();
   CHECK(used_calls == 0);
-  driver.give_back();
-  overlap::process = nullptr;
+  OBJ_RELEASE(window);
+}
+
+TEST_CASE(
+    "Progress driver: windows of others begin and end under the lock, in calls that may leave") {
+  const Host host;
+  static int calls_inside, calls_outside;  // at the end of a call that may leave MPI
+  calls_inside = calls_outside = 0;
+  overlap::BtlCapability sleeper;
+  sleeper.wake_now = []() noexcept {
+    ++(overlap::progress_lock.held_by_me_hint() ? calls_inside : calls_outside);
+  };
+  PmlParts pml;
+  pml.interrupts.wake_others(sleeper);
+  const overlap::sim::Components components;
+  ompi_win_t* window = overlap::sim::make_window();
+  static_cast<void>(overlap::sim::Components::ask(window));
+  CHECK(calls_inside == 1);
+  overlap::claim_window(*window);
+  CHECK(calls_inside == 2);
+  static_cast<void>(overlap::sim::Components::ask(window));
+  CHECK(calls_inside == 3);
+  OBJ_RELEASE(window);
+  CHECK(calls_inside == 4);
+  CHECK(calls_outside == 0);
 }
 
 TEST_CASE("Progress driver: what was taken over is given back, once") {
