@@ -143,5 +143,14 @@ library 'extern "C" { int stranger; }' libmpix_overlap.so
 expect fails export_scan.sh "a library without a call that its header declares"
 rm -r "$work/ompi/mpix" "$work/$glue/.libs/libmpix_overlap.so"
 
+case $CXXFLAGS in
+    *-mstringop-strategy=libcall*)
+        expect passes string_scan.sh "clean libraries"
+        for instruction in stosq movsb; do
+            library "void f() { asm volatile(\"rep $instruction\" ::: \"memory\"); }" mca_pml_example.so
+            expect fails string_scan.sh "rep $instruction in a library"
+        done ;;
+esac
+
 echo "$wrong of the scans' answers were wrong"
 [ $wrong -eq 0 ]

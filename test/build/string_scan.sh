@@ -1,0 +1,24 @@
+# No built library clears or copies memory with "rep stos" or "rep movs", which take longer to begin than what is mostly cleared or copied here.
+# Needs BUILD, OBJDUMP, CXXFLAGS.
+# SPDX-License-Identifier: BSD-3-Clause
+set -u
+case $CXXFLAGS in
+    *-mstringop-strategy=libcall*) ;;
+    *) echo "this compiler has no -mstringop-strategy, or this processor no such instructions"; exit 77 ;;
+esac
+cd "$BUILD" || exit 99
+faults=0
+scanned=0
+for library in $(find . -path '*/.libs/*.so' | sort); do
+    scanned=$((scanned + 1))
+    code=$("$OBJDUMP" -dC --no-show-raw-insn "$library") || exit 99
+    found=$(echo "$code" | awk '/^[0-9a-f]+ </ { name = $0 } /[ \t]rep (stos|movs)/ { print name }' | sort -u)
+    [ -n "$found" ] || continue
+    echo "$library begins slow string instructions in"
+    echo "$found" | sed 's/^[0-9a-f]* /    /'
+    faults=$((faults + 1))
+done
+
+[ $scanned -gt 0 ] || { echo "no library was built"; exit 77; }
+echo "$scanned libraries scanned, $faults faults"
+[ $faults -eq 0 ]
