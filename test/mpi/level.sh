@@ -19,6 +19,8 @@ export OMPI_MCA_pml="$pml" OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_ov
 export OMPI_MCA_btl_vader_backing_directory="$shared_memory"
 # Speculation over shared memory too, where it is off by default; the default command line has rows of its own.
 export OMPI_MCA_pml_speculative_shared_memory=always
+# What common_overlap_progress chooses for shared memory by itself must not depend on the cores of this machine: threads for all of them.
+export OMP_NUM_THREADS="$(nproc --all)"
 trap 'rm -rf "$shared_memory"' EXIT
 
 pass() { echo "PASS $level: $*"; }

@@ -70,10 +70,10 @@ if [ "$pml" = speculative ]; then
     cc -std=gnu11 -O1 -Wall -Wextra -Werror -shared -fPIC -o "$work/many_processors.so" "$here/../slurm/many_processors.c" || exit 1
     shown="LD_PRELOAD=$work/many_processors.so HWLOC_THISSYSTEM=1"
     export HWLOC_SYNTHETIC="numa:1 core:8 pu:1"
-    started "processors that are not granted" 1 2 common_overlap_report=1 env $shown "$build/pt2pt" &&
+    started "processors that are not granted" 1 2 common_overlap_report=1 env -u OMP_NUM_THREADS $shown "$build/pt2pt" &&
         grep -q 'inside MPI calls only: the node has no core to spare' "$log"
     result "$name are not spare" $? "$log"
-    started "processors that may be anybody's" 1 2 common_overlap_report=1 env -u SLURM_CPUS_ON_NODE $shown "$build/pt2pt" &&
+    started "processors that may be anybody's" 1 2 common_overlap_report=1 env -u SLURM_CPUS_ON_NODE -u OMP_NUM_THREADS $shown "$build/pt2pt" &&
         grep -q 'by a thread of each process: the node has a core to spare' "$log"
     result "$name are" $? "$log"
     unset HWLOC_SYNTHETIC
