@@ -41,8 +41,8 @@ AC_DEFUN([OVERLAP_COMPILER], [
     OVERLAP_TRY_FLAG([-Wno-restrict], [OVERLAP_WARNINGS])
     AS_IF([test "x$enable_werror" = xyes], [OVERLAP_WARNINGS="$OVERLAP_WARNINGS -Werror"])
     OVERLAP_TRY_FLAG([-fvisibility=hidden], [OVERLAP_CXXFLAGS])
-    # Open MPI's free lists compare and swap 16 bytes. And g++ clears what has 100 bytes or more, and copies what may have, with
-    # "rep stos" and "rep movs", which take 14 ns to begin on AMD's processors; the C library needs 3.
+    # Open MPI's free lists compare and swap 16 bytes. And g++ clears 100 bytes and more with "rep stos", and copies what may be as long
+    # with "rep movs", which take 14 ns to begin on AMD's processors; the C library needs 3.
     AS_CASE([$host_cpu], [x86_64|amd64], [
         OVERLAP_TRY_FLAG([-mcx16], [OVERLAP_CXXFLAGS])
         OVERLAP_TRY_FLAG([-mstringop-strategy=libcall], [OVERLAP_CXXFLAGS])
