@@ -14,7 +14,7 @@ expect() {
         1) outcome=fails ;;
         *) outcome="ends neither way" ;;
     esac
-    if [ $outcome != "$1" ]; then
+    if [ "$outcome" != "$1" ]; then
         echo "$2 $outcome with $3:"
         sed 's/^/    /' "$work/output"
         wrong=$((wrong + 1))

@@ -166,8 +166,8 @@ each_program() {
     for program in $names; do
         for ranks in $numbers; do
             for btl in $lists; do
-                try "$program $btl np $ranks" inside OVERLAP_TEST_SECONDS=1 OMP_NUM_THREADS="$(nproc --all)" OMPI_MCA_pml=speculative OMPI_MCA_mpi_yield_when_idle=1 \
-                    OMPI_MCA_btl_tcp_if_include=lo timeout -k 5 120 $tree/bin/mpirun -n "$ranks" --mca btl "$btl" "$@" $tree/build/test-mpi/"$program"
+                try "$program $btl np $ranks" inside OVERLAP_TEST_SECONDS=1 OMPI_MCA_pml=speculative OMPI_MCA_mpi_yield_when_idle=1 \
+                    OMP_NUM_THREADS="$(nproc --all)" OMPI_MCA_btl_tcp_if_include=lo timeout -k 5 120 $tree/bin/mpirun -n "$ranks" --mca btl "$btl" "$@" $tree/build/test-mpi/"$program"
             done
         done
     done
