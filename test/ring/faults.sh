@@ -58,7 +58,7 @@ killed_unseen() {
     # shellcheck disable=SC2016,SC2086
     job 2 $ring "$@" sh -c 'echo $$ >"$1/survivor.pid$OMPI_COMM_WORLD_RANK"; exec "$1/forever" 30 $2 2>"$1/survivor.said$OMPI_COMM_WORLD_RANK"' sh "$build" $how &
     pid=$!
-    wait_for connected
+    for rank in 0 1; do wait_for grep -q exchanging "$build/survivor.said$rank"; done
     launcher=$(ps -o ppid= -p "$(cat "$build/survivor.pid1")" | tr -d ' ')
     kill -STOP "$launcher"
     : >"$build/survivor.lonely"
