@@ -134,6 +134,185 @@ TEST_CASE("accumulates keep their order, whichever way each one takes") {
   }
 }
 
+TEST_CASE("calls of every kind that share a request keep their order and give their results") {
+  if (size() < 2) return;
+  constexpr int words = 200;
+  Array<long> window(words);
+  std::vector<long> zeros(words);
+  if (rank() == 0) {
+    MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window.win);
+    for (long round = 0; round < 20; ++round) {
+      CAPTURE(round);
+      MPI_Put(zeros.data(), words, MPI_LONG, 1, window.index(1, 0), words, MPI_LONG, window.win);
+      MPI_Win_flush(1, window.win);
+      // Rows of one kind that are full, and kinds that take turns.
+      std::vector<long> sums(words, -1), swapped(words, -1), read(words, -1), last(words, -1);
+      const long one = 1;
+      for (int i = 0; i < words; ++i)
+        MPI_Accumulate(&one, 1, MPI_LONG, 1, window.index(1, i), 1, MPI_LONG, MPI_SUM, window.win);
+      for (int i = 0; i < words; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        MPI_Fetch_and_op(&one, &sums[at], MPI_LONG, 1, window.index(1, i), MPI_SUM, window.win);
+        if (i % 3 == 0)
+          MPI_Accumulate(&one, 1, MPI_LONG, 1, window.index(1, i), 1, MPI_LONG, MPI_SUM,
+                         window.win);
+      }
+      const std::vector<long> threes(words, 3);
+      for (int i = 0; i < words; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        MPI_Compare_and_swap(&round, &threes[at], &swapped[at], MPI_LONG, 1, window.index(1, i),
+                             window.win);
+        MPI_Get_accumulate(nullptr, 0, MPI_LONG, &last[at], 1, MPI_LONG, 1, window.index(1, i), 1,
+                           MPI_LONG, MPI_NO_OP, window.win);
+      }
+      MPI_Win_flush_local(1, window.win);
+      for (int i = 0; i < words; ++i)
+        MPI_Get(&read[static_cast<std::size_t>(i)], 1, MPI_LONG, 1, window.index(1, i), 1, MPI_LONG,
+                window.win);
+      MPI_Win_flush_all(window.win);
+      for (int i = 0; i < words; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const long before = i % 3 == 0 ? 3 : 2;
+        CHECK(sums[at] == 1);
+        CHECK(swapped[at] == before);
+        CHECK(last[at] == (before == 3 ? round : 2));
+        CHECK(read[at] == last[at]);
+      }
+      if (round % 5 == 0) compute(microseconds(200));
+    }
+    MPI_Win_unlock(1, window.win);
+  } else if (rank() == 1) {
+    // Here now and then only: requests are withdrawn and go another way.
+    for (int i = 0; i < 20; ++i) {
+      compute(microseconds(300));
+      int flag = 0;
+      MPI_Iprobe(MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    }
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("what a call has read is not needed any more: its buffers and types may go") {
+  if (size() < 2) return;
+  Array<long> window(64);
+  std::fill_n(window.data(), 64, 0L);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 0) {
+    MPI_Win_lock_all(0, window.win);
+    for (int round = 0; round < 50; ++round) {
+      for (int i = 0; i < 32; ++i) {
+        MPI_Datatype pair = MPI_DATATYPE_NULL;
+        MPI_Type_contiguous(2, MPI_LONG, &pair);
+        MPI_Type_commit(&pair);
+        long values[2] = {round, i};
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (i % 2 == 0)
+          MPI_Put(values, 1, pair, 1, window.index(1, 2 * i), 1, pair, window.win);
+        else
+          MPI_Rput(values, 1, pair, 1, window.index(1, 2 * i), 1, pair, window.win, &request);
+        MPI_Type_free(&pair);
+        if (i % 2 == 0) continue;
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        values[0] = values[1] = -1;
+      }
+      MPI_Win_flush(1, window.win);
+      long back[64];
+      MPI_Request request = MPI_REQUEST_NULL;
+      MPI_Rget(back, 64, MPI_LONG, 1, window.index(1, 0), 64, MPI_LONG, window.win, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      for (int i = 0; i < 64; ++i) CHECK(back[i] == (i % 2 == 0 ? round : i / 2));
+      long first = -1;
+      MPI_Rget(&first, 1, MPI_LONG, 1, window.index(1, 0), 1, MPI_LONG, window.win, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      CHECK(first == round);
+    }
+    MPI_Win_unlock_all(window.win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("more windows and ranks than rows of calls at a time") {
+  constexpr int windows = 10, words = 40;
+  std::deque<Array<long>> all;
+  for (int i = 0; i < windows; ++i) all.emplace_back(static_cast<std::size_t>(words));
+  for (Array<long>& each : all) {
+    std::fill_n(each.data(), words, 0L);
+    MPI_Win_lock_all(0, each.win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  const long one = 1;
+  for (int word = 0; word < words; ++word) {
+    for (Array<long>& each : all) {
+      for (int target = 0; target < size(); ++target)
+        MPI_Accumulate(&one, 1, MPI_LONG, target, each.index(target, word), 1, MPI_LONG, MPI_SUM,
+                       each.win);
+    }
+  }
+  for (Array<long>& each : all) MPI_Win_unlock_all(each.win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (Array<long>& each : all) {
+    for (std::size_t i = 0; i < words; ++i) CHECK(own(each, i) == size());
+  }
+}
+
+TEST_CASE("a call that waits for something else delivers what has been put") {
+  if (size() < 2) return;
+  Array<long> window(4);
+  std::fill_n(window.data(), 4, 0L);
+  MPI_Win_lock_all(0, window.win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (long i = 1; i <= 200; ++i) {
+    if (rank() == 0) {
+      // No flush: the other side looks into its own memory.
+      for (std::size_t at = 0; at < 4; ++at)
+        MPI_Put(&i, 1, MPI_LONG, 1, window.index(1, at), 1, MPI_LONG, window.win);
+      MPI_Recv(nullptr, 0, MPI_LONG, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (rank() == 1) {
+      const volatile long* const words = window.data();
+      while (words[0] != i || words[3] != i) MPI_Win_sync(window.win);
+      MPI_Send(nullptr, 0, MPI_LONG, 0, 0, MPI_COMM_WORLD);
+    }
+  }
+  MPI_Win_unlock_all(window.win);
+}
+
+TEST_CASE("a column of a matrix reaches a target that comes and goes") {
+  if (size() < 2) return;
+  constexpr int rows = 3000, width = 8;
+  Array<long> window(rows * width);
+  std::fill_n(window.data(), rows * width, 0L);
+  MPI_Datatype column = MPI_DATATYPE_NULL;
+  MPI_Type_vector(rows, 2, width, MPI_LONG, &column);
+  MPI_Type_commit(&column);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (long round = 1; round <= 5; ++round) {
+    if (rank() == 0) {
+      std::vector<long> values(2 * rows);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = round * static_cast<long>(i);
+      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window.win);
+      MPI_Put(values.data(), 2 * rows, MPI_LONG, 1, window.index(1, 0), 1, column, window.win);
+      MPI_Win_flush(1, window.win);
+      MPI_Accumulate(values.data(), 2 * rows, MPI_LONG, 1, window.index(1, 0), 1, column, MPI_SUM,
+                     window.win);
+      MPI_Win_unlock(1, window.win);
+    } else if (rank() == 1) {
+      compute(microseconds(200 * static_cast<int>(round)));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 1) {
+      int wrong = 0;
+      for (std::size_t i = 0; i < rows * width; ++i) {
+        const std::size_t row = i / width, place = i % width;
+        const long wanted = place < 2 ? 2 * round * static_cast<long>(2 * row + place) : 0;
+        if (own(window, i) != wanted) ++wrong;
+      }
+      CHECK(wrong == 0);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_Type_free(&column);
+}
+
 TEST_CASE("what the kernel copies does not overtake an accumulate that goes as a message") {
   if (size() < 2) return;
   struct Pair {

@@ -10,103 +10,152 @@
 namespace overlap::newrma {
 namespace {
 
-/// Longer than an owner takes that turns the event loop before it looks; shorter than two copies.
-constexpr std::chrono::nanoseconds patience{2000};
+using Clock = std::chrono::steady_clock;
+
+/// Longer than an owner takes that turns the event loop before it looks, and about as long as the
+/// kernel's copies of so many blocks.
+Clock::duration patience_for(std::size_t blocks) noexcept {
+  constexpr std::chrono::nanoseconds least{2000};
+  constexpr std::chrono::nanoseconds each{100};
+  return std::max(least, each * static_cast<long>(blocks));
+}
 
 bool has_data(const OperationCall& call) noexcept {
   return call.kind != Kind::get && call.op != &ompi_mpi_op_no_op.op;
 }
 
-void write_request(AskedOperation& asked, const OperationCall& call) noexcept {
-  const auto bytes = static_cast<std::uint32_t>(call.bytes());
-  asked.kind = call.kind;
-  asked.op = call.op != nullptr ? static_cast<std::uint16_t>(call.op->o_f_to_c_index) : 0;
-  asked.element =
-      call.element != nullptr ? static_cast<std::uint16_t>(call.element->d_f_to_c_index) : 0;
-  asked.bytes = bytes;
-  asked.start = call.start + static_cast<std::uint64_t>(call.target_data.type->super.true_lb);
-  if (call.kind == Kind::compare_swap) {
-    std::memcpy(asked.data.data(), call.compare, bytes);
-    std::memcpy(asked.data.data() + bytes, call.origin, bytes);
-  } else if (has_data(call)) {
-    std::memcpy(asked.data.data(), call.origin_data.first_byte(call.origin), bytes);
-  }
-}
-
-void read_result(const AskedOperation& asked, const OperationCall& call) noexcept {
-  if (call.kind == Kind::compare_swap)
-    std::memcpy(call.result, asked.result.data(), asked.bytes);
-  else if (call.answers())
-    std::memcpy(call.result_data.first_byte(call.result), asked.result.data(), asked.bytes);
-}
-
-/// @returns  false: the owner has not come, and will not
-bool await_answer(RequestSlot<>& slot) {
+/// Look, and carry out what others ask meanwhile, until something has come or time is over.
+/// @returns  what the last look has found
+template <class Look>
+bool look_until(Clock::time_point end, Look&& look) {
   constexpr int looks_per_time = 16;
-  constexpr unsigned times_per_yield = 64;  // it is through in a microsecond
-  const auto begin = std::chrono::steady_clock::now();
-  unsigned times = 0;
-  for (bool may_withdraw = true;;) {
+  for (;;) {
     for (int i = 0; i < looks_per_time; ++i) {
-      if (slot.is_answered()) return true;
+      if (look()) return true;
       LinuxPlatform::pause();
     }
     windows.serve();
-    if (may_withdraw && std::chrono::steady_clock::now() - begin < patience) continue;
-    if (may_withdraw && slot.try_withdraw()) return false;
-    may_withdraw = false;  // it is being carried out
-    if (++times % times_per_yield == 0) sched_yield();
+    if (Clock::now() >= end) return look();
   }
 }
 
-void accumulate(AskedOperation& asked, std::byte* memory) {
-  ompi_op_t& op = *op_of_number(asked.op);
-  if (asked.kind == Kind::get_accumulate) std::memcpy(asked.result.data(), memory, asked.bytes);
-  apply_elements(op, *type_of_number(asked.element), memory, {asked.data.data(), asked.bytes});
+/// @returns  false: the owner has not come, and will not
+bool await_answer(RequestSlot<>& slot, Clock::time_point end) {
+  const auto is_answered = [&slot] { return slot.is_answered(); };
+  if (look_until(end, is_answered)) return true;
+  if (slot.try_withdraw()) return false;
+  // It is being carried out, which takes a microsecond, or who does it has lost its processor.
+  constexpr std::chrono::microseconds yields_after{10};
+  while (!look_until(Clock::now() + yields_after, is_answered)) sched_yield();
+  return true;
 }
 
-void compare_swap(AskedOperation& asked, std::byte* memory) {
-  std::memcpy(asked.result.data(), memory, asked.bytes);
-  if (std::memcmp(memory, asked.data.data(), asked.bytes) == 0)
-    std::memcpy(memory, asked.data.data() + asked.bytes, asked.bytes);
+/// @param memory  of the block; @param data  as in OperationRow
+void carry_out(const RowHead& head, const Block& block, std::byte* memory, std::byte* data) {
+  const auto bytes = static_cast<std::size_t>(block.bytes);
+  switch (head.kind) {
+    case Kind::put: std::memcpy(memory, data, bytes); break;
+    case Kind::get: std::memcpy(data, memory, bytes); break;
+    case Kind::accumulate:
+      apply_elements(*op_of_number(head.op), *type_of_number(head.element), memory, {data, bytes});
+      break;
+    case Kind::get_accumulate: {
+      alignas(64) std::array<std::byte, asked_max_bytes> old;
+      std::memcpy(old.data(), memory, bytes);
+      apply_elements(*op_of_number(head.op), *type_of_number(head.element), memory, {data, bytes});
+      std::memcpy(data, old.data(), bytes);
+      break;
+    }
+    case Kind::compare_swap:
+      if (std::memcmp(memory, data, bytes) == 0)
+        std::memcpy(memory, data + bytes, bytes);
+      else
+        std::memcpy(data, memory, bytes);
+      break;
+    case Kind::notice:
+    case Kind::data:
+    case Kind::key_wanted:
+    case Kind::key:
+    case Kind::bundle: break;
+  }
 }
 
 }  // namespace
 
-bool can_ask(const OperationCall& call) noexcept {
-  return call.bytes() != 0 && call.bytes() <= AskedOperation::bytes_max;
+RowHead row_head_of(const OperationCall& call) noexcept {
+  const auto number = [](const auto* object, auto member) {
+    return static_cast<std::uint16_t>(object != nullptr ? object->*member : 0);
+  };
+  return {.kind = call.kind,
+          .op = number(call.op, &ompi_op_t::o_f_to_c_index),
+          .element = number(call.element, &ompi_datatype_t::d_f_to_c_index)};
 }
 
-bool ask_owner(ControlBlock& owner, const OperationCall& call, AskingPace& pace) {
-  AskedOperation& asked = owner.asked;
-  if (!pace.may_ask() || !asked.slot.try_claim()) return false;
-  write_request(asked, call);
-  asked.slot.post();
-  if (!await_answer(asked.slot)) {
+void add_to_row(OperationRow& row, const RowHead& head, const OperationCall& call) noexcept {
+  const Block block{call.start + static_cast<std::uint64_t>(call.target_data.type->super.true_lb),
+                    call.bytes()};
+  OperationRow::Places places{.origin = call.origin, .compare = call.compare, .result = nullptr};
+  if (has_data(call) && call.kind != Kind::compare_swap)
+    places.origin = call.origin_data.first_byte(call.origin);
+  if (call.kind == Kind::compare_swap)
+    places.result = call.result;
+  else if (call.answers())
+    places.result = call.result_data.first_byte(call.result);
+  std::byte* const data = row.add(head, block, places);
+  if (call.kind == Kind::compare_swap) {
+    std::memcpy(data, call.compare, block.bytes);
+    std::memcpy(data + block.bytes, call.origin, block.bytes);
+  } else if (has_data(call)) {
+    std::memcpy(data, places.origin, block.bytes);
+  }
+}
+
+bool ask_owner(ControlBlock& owner, AskingPace& pace, const RowHead& head,
+               std::span<const Block> blocks, std::span<std::byte> data) {
+  AskedRow& asked = owner.asked;
+  const Clock::time_point end = Clock::now() + patience_for(blocks.size());
+  if (!look_until(end, [&asked] { return asked.slot.try_claim(); })) {
     pace.note_in_vain();
     return false;
   }
-  read_result(asked, call);
+  asked.head = head;
+  asked.count = static_cast<std::uint32_t>(blocks.size());
+  asked.area.write(blocks, data);
+  asked.slot.post();
+  if (!await_answer(asked.slot, end)) {
+    pace.note_in_vain();
+    return false;
+  }
+  if (head.answers()) asked.area.read(blocks.size(), data);
   asked.slot.release();
   pace.note_answered();
   return true;
 }
 
+bool ask_owner(ControlBlock& owner, AskingPace& pace, OperationRow& row) {
+  if (!ask_owner(owner, pace, row.head(), row.blocks(), row.data())) return false;
+  if (!row.head().answers()) return true;
+  row.for_each([&row](std::size_t index, const Block& block, const std::byte* data) {
+    std::memcpy(row.places(index).result, data, block.bytes);
+  });
+  return true;
+}
+
 void serve_asked(ControlBlock& own, std::byte* memory) {
-  AskedOperation& asked = own.asked;
+  AskedRow& asked = own.asked;
   if (!asked.slot.is_posted() || !asked.slot.try_take()) [[likely]]
     return;
-  std::byte* const place = memory + asked.start;
-  if (asked.kind == Kind::put) {
-    std::memcpy(place, asked.data.data(), asked.bytes);
-  } else if (asked.kind == Kind::get) {
-    std::memcpy(asked.result.data(), place, asked.bytes);
+  const RowHead head = asked.head;
+  const auto carry_out_all = [&] {
+    asked.area.for_each(head, asked.count, [&](const Block& block, std::byte* data) {
+      carry_out(head, block, memory + block.address, data);
+    });
+  };
+  if (head.kind == Kind::put || head.kind == Kind::get) {
+    carry_out_all();
   } else {
     const AccumulateGuard guard(own);
-    if (asked.kind == Kind::compare_swap)
-      compare_swap(asked, place);
-    else
-      accumulate(asked, place);
+    carry_out_all();
   }
   asked.slot.answer();
 }

@@ -1,12 +1,12 @@
-// Small operations on memory that this process does not map, asked of an owner who is at hand.
+// Operations on memory that this process does not map, asked of an owner who is at hand.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
-#include "protocol/message.hpp"
+#include "protocol/operation_row.hpp"
 #include "protocol/request_slot.hpp"
 
 namespace overlap::newrma {
@@ -14,27 +14,31 @@ namespace overlap::newrma {
 struct ControlBlock;
 struct OperationCall;
 
-/// An operation in memory that the node's processes map. A process that waits in MPI looks for one
-/// in each progress turn, and carries it out in less time than the kernel's copies take.
-struct alignas(64) AskedOperation {
-  static constexpr std::size_t bytes_max = 64;
-
+/// A row of operations in memory that the node's processes map. A process that waits in MPI looks
+/// for one in each progress turn, and carries it out in less time than the kernel's copies take.
+struct alignas(64) AskedRow {
   RequestSlot<> slot;
-  Kind kind{};
-  std::uint16_t op = 0;  ///< numbers as in MessageHead
-  std::uint16_t element = 0;
-  std::uint32_t bytes = 0;
-  std::uint64_t start = 0;                      ///< in the owner's memory
-  std::array<std::byte, 2 * bytes_max> data{};  ///< to the owner; a swap's `compare` first
-  std::array<std::byte, bytes_max> result{};    ///< from it
+  RowHead head;
+  std::uint32_t count = 0;
+  RowArea area;
 };
 
-/// @param call  a simple one (CopiedMemory::is_simple)
-[[nodiscard]] bool can_ask(const OperationCall& call) noexcept;
-/// Ask the owner of a control block, and wait for some microseconds at most for it to come. What
-/// others ask of this process is carried out meanwhile: two that ask each other wait for nothing.
+/// An operation that may be asked for has at most so many bytes: more the kernel copies as fast.
+inline constexpr std::uint64_t asked_max_bytes = 64;
+
+/// One more operation. @param call  a simple one (CopiedMemory::is_simple) of asked_max_bytes
+[[nodiscard]] RowHead row_head_of(const OperationCall& call) noexcept;
+void add_to_row(OperationRow& row, const RowHead& head, const OperationCall& call) noexcept;
+
+/// Ask the owner of a control block, and wait for it to come no longer than the kernel's copies
+/// take. What others ask of this process is carried out meanwhile: two that ask each other wait for
+/// nothing.
+/// @param data  of all blocks, as in OperationRow; answers take their place
 /// @returns  false: nothing has been done
-[[nodiscard]] bool ask_owner(ControlBlock& owner, const OperationCall& call, AskingPace& pace);
+[[nodiscard]] bool ask_owner(ControlBlock& owner, AskingPace& pace, const RowHead& head,
+                             std::span<const Block> blocks, std::span<std::byte> data);
+/// The same of a row. Results are where the program wants them.
+[[nodiscard]] bool ask_owner(ControlBlock& owner, AskingPace& pace, OperationRow& row);
 /// Carry out what others have asked of this process. @param memory  its part of the window
 void serve_asked(ControlBlock& own, std::byte* memory);
 

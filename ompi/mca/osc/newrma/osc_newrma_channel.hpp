@@ -21,6 +21,7 @@
 
 namespace overlap::newrma {
 
+struct GatheredRow;
 class RmaOperation;
 class Window;
 
@@ -36,6 +37,8 @@ class Channel final : public Work {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
   ~Channel();
+
+  [[nodiscard]] Rank rank() const noexcept { return rank_; }
 
   void send_notice(const NoticeMessage& notice);
   /// @param operation  lives until Window::operation_sent(), which may be called inside
@@ -85,7 +88,9 @@ class Channel final : public Work {
   TargetKey target_key;
   /// Of access epochs, whose part at the target may last, and of what came behind.
   UnseenWrites unseen_writes;
-  AskingPace asking;  ///< that rank for operations on its memory
+  AskingPace asking;                ///< that rank for operations on its memory
+  GatheredRow* gathered = nullptr;  ///< operations that wait to be asked for, or none
+  BurstPace gathering;              ///< which ones wait
 
   /// Most bytes of a message, head included.
   static constexpr std::uint64_t message_max_bytes = std::uint64_t{1} << 16U;

@@ -49,9 +49,8 @@ std::span<const CounterRow> counter_rows() {
       {"flushes_sent", "Questions to a target whether operations have been applied.", counter,
        &counters.flushes_sent},
       {"asked_operations",
-       "Small operations on memory that the program has allocated which a target on the node, "
-       "inside "
-       "MPI just then, carried out at once.",
+       "Small operations on memory that the program has allocated, and pieces of long ones with "
+       "gaps, that a target on the node, inside MPI just then, carried out at once.",
        counter, &counters.asked_operations},
       {"windows_made", "Windows made.", counter, &counters.windows_made},
   };

@@ -7,6 +7,7 @@
 #include "opal/mca/common/overlap/message.hpp"
 
 #include "osc_newrma_keys.hpp"
+#include "osc_newrma_window.hpp"
 #include "protocol/near_blocks.hpp"
 
 namespace overlap::newrma {
@@ -252,15 +253,21 @@ bool CopiedMemory::carry_out_message(RmaOperation& operation, std::span<const Bl
   return true;
 }
 
-bool CopiedMemory::carry_out(RmaOperation& operation) {
-  std::vector<std::byte> payload;
+bool CopiedMemory::carry_out(RmaOperation& operation, AskingPace* asking) {
+  const RowHead row = row_head_of(operation.call());
+  const std::uint64_t room_bytes = asking != nullptr ? OperationRow::room_bytes : piece_bytes;
+  std::vector<std::byte> place(room_bytes);
   std::vector<Block> blocks;
   while (!operation.all_sent()) {
     MessageHead head;
     blocks.clear();
-    payload.resize(operation.next_blocks(blocks, piece_bytes, head));
+    const std::span<std::byte> payload =
+        std::span(place).first(operation.next_blocks(blocks, room_bytes, head));
     if (!payload.empty()) operation.write_payload(payload);
-    if (!carry_out_message(operation, blocks, payload, head.value)) {
+    const bool asked = asking != nullptr && asking->may_ask() &&
+                       ask_owner(control_, *asking, row, blocks, payload);
+    counters.asked_operations += asked ? 1 : 0;
+    if (!asked && !carry_out_message(operation, blocks, payload, head.value)) {
       operation.message_not_gone();
       return false;
     }

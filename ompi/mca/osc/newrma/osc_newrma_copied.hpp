@@ -47,8 +47,10 @@ class CopiedMemory {
   [[nodiscard]] bool carry_out(const OperationCall& call);
   /// Carry the messages of an operation out instead of sending them.
   /// @param operation  whose messages are prepared
+  /// @param asking     of one that brings nothing back: its owner is asked for each piece first;
+  ///                   nullptr: nobody is
   /// @returns  false: the kernel has refused, what is left must be sent
-  [[nodiscard]] bool carry_out(RmaOperation& operation);
+  [[nodiscard]] bool carry_out(RmaOperation& operation, AskingPace* asking);
 
  private:
   CopiedMemory(Rail& rail, WindowMemory& memory, Rank target, ControlBlock& control) noexcept

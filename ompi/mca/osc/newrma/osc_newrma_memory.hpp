@@ -38,7 +38,7 @@ struct WindowCall {
 struct alignas(64) ControlBlock {
   WindowLock lock;
   TicketTakers<> takers;  ///< of `lock`
-  AskedOperation asked;
+  AskedRow asked;
   node::ProcessFacts process;  ///< its owner's, written before the window is made
   /// Held while an accumulate is applied: processors of all processes that map the memory do that.
   /// A cache line of its own: where others ask, its owner takes it, and they take the lock.

@@ -82,6 +82,7 @@ class RmaOperation : public Operation {
   /// Get ready to go out in messages.
   void prepare_messages();
   [[nodiscard]] bool all_sent() const noexcept { return sent_all_; }
+  [[nodiscard]] std::size_t block_count() const noexcept { return blocks_.size(); }
   /// The blocks of the next message, with what it says of them.
   /// @param room_bytes  for blocks and payload
   /// @returns  bytes of payload; write_payload() makes them

@@ -56,8 +56,9 @@ void Window::start_by_copies(RmaOperation& operation) {
       !call.accumulates() || Epochs::is_first(operation)
           ? CopiedMemory::of(*channel(call.target).endpoint(), *memory_, call)
           : std::nullopt;
-  if (memory && memory->carry_out(operation)) {
-    count_direct(call);
+  AskingPace* const asking = asks_for_blocks(operation) ? &channel(call.target).asking : nullptr;
+  if (memory && memory->carry_out(operation, asking)) {
+    count_direct(call.bytes());
     end_operation(operation);
     return;
   }
@@ -132,14 +133,14 @@ std::byte* Window::open_place(Rank target, std::ptrdiff_t displacement, std::uin
 /// On memory that this process maps.
 int Window::carry_out(const OperationCall& call) noexcept {
   std::byte* const memory = mapped_target(call);
-  count_direct(call);
+  count_direct(call.bytes());
   if (!call.accumulates()) return copy_directly(call, memory);
   return accumulate_directly(call, memory, *memory_->control_of(call.target));
 }
 
-void Window::count_direct(const OperationCall& call) noexcept {
+void Window::count_direct(std::uint64_t bytes) noexcept {
   ++counters.direct_operations;
-  counters.direct_bytes += call.bytes();
+  counters.direct_bytes += bytes;
 }
 
 /// Is the memory from the first to the last byte of the target's data part of the window? The
@@ -169,23 +170,43 @@ std::optional<CopiedMemory> Window::copied_memory(const OperationCall& call, con
 /// Is a target of the node asked to carry a call out at once? Nothing that went before it may be
 /// overtaken. In active epochs messages are as good for what brings nothing back.
 bool Window::asks_owner(const OperationCall& call, const Access& access) {
-  if (!can_ask(call) || memory_->flavor() != Flavor::create ||
-      memory_->control_of(call.target) == nullptr)
-    return false;
+  if (call.bytes() > asked_max_bytes || !can_ask(call.target)) return false;
   const bool pays = is_passive(access.epoch) || (call.accumulates() && call.answers());
+  return pays && Epochs::is_clear(access);
+}
+
+/// Does that rank look for what it is asked, and would it be behind nothing?
+bool Window::can_ask(Rank target) {
+  if (memory_->flavor() != Flavor::create || memory_->control_of(target) == nullptr) return false;
+  Channel& to = channel(target);
+  return !to.unseen_writes.any() && to.endpoint() != nullptr && to.endpoint()->copies_itself();
+}
+
+bool Window::ask_for(const OperationCall& call, const Access& access) {
+  if (!asks_owner(call, access)) return false;
   Channel& to = channel(call.target);
-  return pays && Epochs::is_clear(access) && !to.unseen_writes.any() && to.endpoint() != nullptr &&
-         to.endpoint()->copies_itself();
+  if (!to.asking.may_ask()) return false;
+  OperationRow row;
+  add_to_row(row, row_head_of(call), call);
+  if (!ask_owner(*memory_->control_of(call.target), to.asking, row)) return false;
+  ++counters.asked_operations;
+  return true;
+}
+
+/// Is the owner of the memory asked for a put or accumulate with gaps, piece by piece?
+/// @param operation  whose messages are prepared
+bool Window::asks_for_blocks(const RmaOperation& operation) {
+  const OperationCall& call = operation.call();
+  // Of longer blocks the kernel copies as many bytes in that time.
+  constexpr std::uint64_t block_max_bytes = 128;
+  return !call.answers() && call.bytes() <= operation.block_count() * block_max_bytes &&
+         can_ask(call.target);
 }
 
 /// By the target's processor if it is at hand, or by the kernel. @returns  false: nothing is done
 bool Window::carry_out_there(const OperationCall& call, Access& access) {
   if (!CopiedMemory::is_simple(call)) return false;
-  if (asks_owner(call, access) &&
-      ask_owner(*memory_->control_of(call.target), call, channel(call.target).asking)) {
-    ++counters.asked_operations;
-    return true;
-  }
+  if (ask_for(call, access)) return true;
   // Accumulates that have gone as messages must not be overtaken.
   if (call.accumulates() && !Epochs::is_clear(access)) return false;
   std::optional<CopiedMemory> memory = copied_memory(call, access);
@@ -239,25 +260,37 @@ int Window::operate(const OperationCall& call, ompi_request_t** request) {
   if (Epochs::is_open(*access) && call.target_data.is_contiguous() &&
       is_attached(call) == Attached::no)
     return MPI_ERR_RMA_RANGE;
-  if (Epochs::is_open(*access) && carry_out_there(call, *access)) {
+  // One that answers and has a request must have its answer when that is done.
+  if (Epochs::is_open(*access) && (request == nullptr || !call.answers()) &&
+      try_gather(call, *access)) {
     if (request != nullptr) *request = &ompi_request_empty;
-    count_direct(call);
     return OMPI_SUCCESS;
   }
-  const bool is_open = Epochs::is_open(*access);
-  const Way way = way_of(call, *access);
+  if (gathered_ != 0) deliver(channel(call.target));
+  carry_out_far(call, *access, request);
+  return OMPI_SUCCESS;
+}
+
+/// Memory that this process does not map, or whose epoch has not begun; without waiting for more.
+void Window::carry_out_far(const OperationCall& call, Access& access, ompi_request_t** request) {
+  if (Epochs::is_open(access) && carry_out_there(call, access)) {
+    if (request != nullptr) *request = &ompi_request_empty;
+    count_direct(call.bytes());
+    return;
+  }
+  const bool is_open = Epochs::is_open(access);
+  const Way way = way_of(call, access);
   if (is_open && way == Way::messages && is_simple_write(call) &&
       channel(call.target).takes_write(call.bytes())) {
     if (request != nullptr) *request = &ompi_request_empty;
-    send_write(call, *access);
+    send_write(call, access);
     update_polling();
-    return OMPI_SUCCESS;
+    return;
   }
   if (!is_open) ++counters.queued_operations;
   if (!is_open || comes_later(call)) process->interrupts.renew_demand();
-  epochs_.add(*make_operation(call, way, request), *access);
+  epochs_.add(*make_operation(call, way, request), access);
   update_polling();
-  return OMPI_SUCCESS;
 }
 
 /// A small put or accumulate that its target is ready for: its bytes go, and it is done here.

@@ -18,13 +18,16 @@ Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<Windo
       incarnation_(incarnation),
       epochs_(*this, comm.c_my_rank, ompi_comm_size(&comm), reorder) {
   windows.add(*this);
-  if (memory_->is_asked()) windows.set_served(*this, true);
+  is_served_ = memory_->is_asked() && windows.try_serve(*this);
   demand_.add(process->interrupts, envelope(node::any));
 }
 
 Window::~Window() {
   if (polled_) windows.set_polled(*this, false);
-  windows.set_served(*this, false);
+  windows.serve_no_longer(*this);
+  windows.gathered.for_each([this](GatheredRow& each) {
+    if (each.window == this) windows.gathered.give(each);
+  });
   if (has_left_work_) process->interrupts.drop_left_work();
   demand_.drop(process->interrupts);
   windows.remove(*this);
@@ -38,9 +41,10 @@ MessageHead Window::message_head() const noexcept {
   return head;
 }
 
-Channel& Window::channel(Rank rank) {
+Channel& Window::find_channel(Rank rank) {
   std::unique_ptr<Channel>& made = channels_[rank];
   if (made == nullptr) made = std::make_unique<Channel>(*this, rank);
+  last_channel_ = made.get();
   return *made;
 }
 
@@ -100,7 +104,7 @@ void Window::poll() {
   if (!later_.empty()) {
     RmaOperation* const copied = later_.copy_piece();
     if (copied != nullptr) {
-      count_direct(copied->call());
+      count_direct(copied->call().bytes());
       give_up(*copied);
     }
   }
@@ -205,11 +209,15 @@ void Windows::set_polled(Window& window, bool needed) {
   update_pollable();
 }
 
-void Windows::set_served(Window& window, bool served) {
-  if (!served)
-    std::erase(served_, &window);
-  else if (served_.size() < served_max)
-    served_.push_back(&window);
+bool Windows::try_serve(Window& window) {
+  if (served_.size() == served_max) return false;
+  served_.push_back(&window);
+  update_pollable();
+  return true;
+}
+
+void Windows::serve_no_longer(Window& window) {
+  std::erase(served_, &window);
   update_pollable();
 }
 
@@ -220,6 +228,9 @@ void Windows::update_pollable() noexcept {
 int Windows::poll() {
   int count = 0;
   serve();
+  // It may have to make operations, which refer to datatypes.
+  if (gathered.any() && !process->interrupts.inside())
+    gathered.for_each([](GatheredRow& each) { each.window->deliver_gathered(); });
   for (std::size_t i = polled_.size(); i-- > 0;) {
     if (i >= polled_.size()) continue;  // messages that came in have ended the others' need
     Window& window = *polled_[i];

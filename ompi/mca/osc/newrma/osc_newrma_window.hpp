@@ -17,6 +17,7 @@
 
 #include "osc_newrma_channel.hpp"
 #include "osc_newrma_copied.hpp"
+#include "osc_newrma_gathered.hpp"
 #include "osc_newrma_keys.hpp"
 #include "osc_newrma_later.hpp"
 #include "osc_newrma_memory.hpp"
@@ -91,7 +92,10 @@ class Window final : private Host {
   }
 
   // For channels and transfers.
-  [[nodiscard]] Channel& channel(Rank rank);
+  [[nodiscard]] Channel& channel(Rank rank) {
+    return last_channel_ != nullptr && last_channel_->rank() == rank ? *last_channel_
+                                                                     : find_channel(rank);
+  }
   [[nodiscard]] MessageHead message_head() const noexcept;
   [[nodiscard]] ompi_proc_t& process_of(Rank rank) const noexcept {
     return *ompi_comm_peer_lookup(&comm_, rank);
@@ -134,6 +138,10 @@ class Window final : private Host {
 
   /// A call that synchronizes: operations need not wait for more of them.
   void let_go();
+  /// Carry out what has been gathered for a rank, or for all: before a call that synchronizes does
+  /// anything else, and in each turn of an MPI thread.
+  void deliver(Channel& to);
+  void deliver_gathered();
 
   /// A message of another rank, in any order.
   void receive(std::span<const std::byte> message);
@@ -149,7 +157,7 @@ class Window final : private Host {
   [[nodiscard]] bool has_left_work() const noexcept { return !held_.empty() || !later_.empty(); }
   /// Is nothing to do for a flush of that rank, nor for what waits for a call that synchronizes?
   [[nodiscard]] bool is_flushed(Rank target) const noexcept {
-    return !has_left_work() && epochs_.is_flushed(target);
+    return gathered_ == 0 && !has_left_work() && epochs_.is_flushed(target);
   }
   /// Be polled in each turn while that is needed; after whatever may change it.
   void update_polling();
@@ -175,6 +183,7 @@ class Window final : private Host {
   /// How an operation gets to its target.
   enum class Way : std::uint8_t { direct, transfer, copies, messages };
 
+  [[nodiscard]] Channel& find_channel(Rank rank);
   [[nodiscard]] bool channels_keep_nothing() const noexcept;
   [[nodiscard]] bool has_channel_gone(Rank target) const noexcept;
   static void end(WaitedEvent& event);
@@ -188,12 +197,18 @@ class Window final : private Host {
   /// Does a copy wait for what goes to other nodes?
   [[nodiscard]] bool comes_later(const OperationCall& call) const noexcept;
   [[nodiscard]] int carry_out(const OperationCall& call) noexcept;
+  [[nodiscard]] bool can_ask(Rank target);
   [[nodiscard]] bool asks_owner(const OperationCall& call, const Access& access);
+  [[nodiscard]] bool ask_for(const OperationCall& call, const Access& access);
+  [[nodiscard]] bool asks_for_blocks(const RmaOperation& operation);
+  [[nodiscard]] bool can_gather(const OperationCall& call, const Access& access);
+  [[nodiscard]] bool try_gather(const OperationCall& call, const Access& access);
   [[nodiscard]] bool carry_out_there(const OperationCall& call, Access& access);
+  void carry_out_far(const OperationCall& call, Access& access, ompi_request_t** request);
   [[nodiscard]] Attached is_attached(const OperationCall& call) const noexcept;
   [[nodiscard]] std::optional<CopiedMemory> copied_memory(const OperationCall& call,
                                                           const Access& access);
-  void count_direct(const OperationCall& call) noexcept;
+  static void count_direct(std::uint64_t bytes) noexcept;
   [[nodiscard]] Way way_of(const OperationCall& call, const Access& access);
   [[nodiscard]] RmaOperation* make_operation(const OperationCall& call, Way way,
                                              ompi_request_t** request);
@@ -221,12 +236,15 @@ class Window final : private Host {
   const std::uint32_t incarnation_;
   Epochs epochs_;
   std::unordered_map<Rank, std::unique_ptr<Channel>> channels_;  ///< made on first use
+  Channel* last_channel_ = nullptr;                              ///< as channel() has found it
   ExposedMemory exposed_;  ///< goes before the channels, whose endpoints it refers to
   std::unordered_map<std::uint32_t, RmaOperation*> answered_;  ///< by id: their results come
   std::uint32_t next_id_ = 0;
   static constexpr std::size_t in_flight_max = 4096;
   std::size_t transfers_in_flight_ = 0;
   std::size_t unsent_operations_ = 0;
+  std::size_t gathered_ = 0;        ///< rows of operations (Channel::gathered)
+  bool is_served_ = false;          ///< see Windows::try_serve()
   std::atomic<unsigned> calls_{0};  ///< see count_call(); orders nothing
   bool channels_left_ = false;
   std::vector<Channel*> held_;         ///< see hold()
@@ -263,14 +281,17 @@ class Windows {
   }
   /// It needs polling, or no longer.
   void set_polled(Window& window, bool needed);
-  /// Look in each turn for what others ask of it, or no longer. Of many windows some are left out:
-  /// each costs a look, and who is not answered helps itself.
-  void set_served(Window& window, bool served);
+  /// Look in each turn for what others ask of it. Of many windows some are left out: each costs a
+  /// look, and who is not answered helps itself.
+  [[nodiscard]] bool try_serve(Window& window);
+  void serve_no_longer(Window& window);
   void serve() {
     for (Window* const each : served_) each->serve();
   }
   /// @returns  windows that need it no longer
   int poll();
+
+  GatheredRows gathered;
 
  private:
   void update_pollable() noexcept;

@@ -71,8 +71,14 @@ class AskingPace {
   static constexpr std::uint32_t pause_max = 1024;
 
   [[nodiscard]] bool may_ask() noexcept { return left_ == 0 || --left_ == 0; }
-  void note_answered() noexcept { pause_ = left_ = 0; }
+  /// Has the owner answered when it was asked last?
+  [[nodiscard]] bool is_answered() const noexcept { return answered_; }
+  void note_answered() noexcept {
+    pause_ = left_ = 0;
+    answered_ = true;
+  }
   void note_in_vain() noexcept {
+    answered_ = false;
     pause_ = std::clamp(pause_ * 2, std::uint32_t{2}, pause_max);
     left_ = pause_;
   }
@@ -80,6 +86,7 @@ class AskingPace {
  private:
   std::uint32_t pause_ = 0;
   std::uint32_t left_ = 0;  ///< requests until the next is asked
+  bool answered_ = false;
 };
 
 }  // namespace overlap::newrma
