@@ -87,36 +87,47 @@ std::uint64_t few_bytes_of(const ompi_datatype_t* own_type, int own_count,
   return bytes <= few_bytes ? bytes : not_few;
 }
 
-/// The short way of operations of a few bytes on memory that this process maps.
+/// Most programs' elements without a call of a function.
+void copy_few(void* to, const void* from, std::uint64_t bytes) noexcept {
+  if (bytes == sizeof(std::uint64_t))
+    std::memcpy(to, from, sizeof(std::uint64_t));
+  else if (bytes == sizeof(std::uint32_t))
+    std::memcpy(to, from, sizeof(std::uint32_t));
+  else
+    std::memcpy(to, from, bytes);
+}
+
+/// The short way of operations of a few bytes on memory that this process maps. In each call, so
+/// that nothing is stored for a function: an atomic operation waits until all stores are done.
 /// @param bytes  of few_bytes_of()
 /// @param act    called with the window and the target's memory
 /// @returns  false: it is none of those, or there is something wrong with it
 template <class Act>
-bool act_on_few(ompi_win_t* win, int target, std::ptrdiff_t displacement, std::uint64_t bytes,
-                Act&& act) noexcept {
+[[gnu::always_inline]] inline bool act_on_few(ompi_win_t* win, int target,
+                                              std::ptrdiff_t displacement, std::uint64_t bytes,
+                                              Act&& act) noexcept {
   if (bytes == not_few) return false;
   Window& window = window_of(win);
-  const int rc = guarded([&]() -> int {
+  {
     const Entry entry;
     std::byte* const place = window.open_place(target, displacement, bytes);
-    if (place == nullptr) return OMPI_ERR_NOT_FOUND;
+    if (place == nullptr) return false;
     act(window, place);
-    return OMPI_SUCCESS;
-  });
-  if (rc != OMPI_SUCCESS) return false;
-  progress_now_and_then(window);
+  }
+  progress_now_and_then(window.count_call());
   return true;
 }
 
 /// The same of an accumulate. @param result  what was there before; nullptr: is not asked for
-bool accumulate_few(const void* origin, void* result, ompi_datatype_t* type, std::uint64_t bytes,
-                    int target, std::ptrdiff_t displacement, ompi_op_t* op,
-                    ompi_win_t* win) noexcept {
+[[gnu::always_inline]] inline bool accumulate_few(const void* origin, void* result,
+                                                  ompi_datatype_t* type, std::uint64_t bytes,
+                                                  int target, std::ptrdiff_t displacement,
+                                                  ompi_op_t* op, ompi_win_t* win) noexcept {
   if (!ompi_datatype_is_predefined(type) || !ompi_op_is_intrinsic(op) || !applies(*op, *type))
     return false;
   return act_on_few(win, target, displacement, bytes, [&](Window& window, std::byte* place) {
-    const AccumulateGuard guard(*window.memory().control_of(target));
-    if (result != nullptr) std::memcpy(result, place, bytes);
+    const AccumulateGuard guard(window.opened_control());
+    if (result != nullptr) copy_few(result, place, bytes);
     apply_elements(*op, *type, place, {static_cast<const std::byte*>(origin), bytes});
   });
 }
@@ -147,7 +158,7 @@ int operate(ompi_win_t* win, OperationCall& call, std::ptrdiff_t displacement,
     }
     if (crowded) [[unlikely]]
       make_room(window);
-    progress_now_and_then(window);
+    progress_now_and_then(window.count_call());
     return rc;
   });
 }
@@ -168,7 +179,7 @@ int put(const void* origin, int origin_count, ompi_datatype_t* origin_type, int 
         std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_win_t* win) noexcept {
   const std::uint64_t few = few_bytes_of(origin_type, origin_count, type, count);
   if (act_on_few(win, target, displacement, few,
-                 [=](Window&, std::byte* place) { std::memcpy(place, origin, few); }))
+                 [=](Window&, std::byte* place) { copy_few(place, origin, few); }))
     return OMPI_SUCCESS;
   return rput(origin, origin_count, origin_type, target, displacement, count, type, win, nullptr);
 }
@@ -189,7 +200,7 @@ int get(void* origin, int origin_count, ompi_datatype_t* origin_type, int target
         std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_win_t* win) noexcept {
   const std::uint64_t few = few_bytes_of(origin_type, origin_count, type, count);
   if (act_on_few(win, target, displacement, few,
-                 [=](Window&, const std::byte* place) { std::memcpy(origin, place, few); }))
+                 [=](Window&, const std::byte* place) { copy_few(origin, place, few); }))
     return OMPI_SUCCESS;
   return rget(origin, origin_count, origin_type, target, displacement, count, type, win, nullptr);
 }
@@ -257,7 +268,7 @@ int compare_and_swap(const void* origin, const void* compare, void* result, ompi
   if (ompi_datatype_is_predefined(type) && can_compare(*type)) {
     const std::uint64_t few = few_bytes_of(type, 1, type, 1);
     const auto swap = [=](Window& window, std::byte* place) {
-      const AccumulateGuard guard(*window.memory().control_of(target));
+      const AccumulateGuard guard(window.opened_control());
       compare_and_swap_element(place, compare, origin, result, few);
     };
     if (act_on_few(win, target, displacement, few, swap)) return OMPI_SUCCESS;

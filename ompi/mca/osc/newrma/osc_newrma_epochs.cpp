@@ -29,8 +29,7 @@ int ask_and_wait(ompi_win_t* win, Leaves leaves, Ask&& ask, Rank target = 0) noe
       if (!ended && event.pending == 0) window.end_when_gone(event);
     }
     if (ended) {
-      await_stores();
-      progress_now_and_then(window);
+      progress_now_and_then(window.count_call_behind_stores());
     } else {
       wait_for(event);
     }
@@ -169,8 +168,7 @@ int flush_target(int target, ompi_win_t* win, bool local) noexcept {
     over = window.is_flushed(target);
   }
   if (!over) return flush_and_wait(target, win, local);
-  if (!local) await_stores();
-  progress_now_and_then(window);
+  progress_now_and_then(local ? window.count_call() : window.count_call_behind_stores());
   return OMPI_SUCCESS;
 }
 

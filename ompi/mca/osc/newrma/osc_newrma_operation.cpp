@@ -100,8 +100,11 @@ void apply_elements(ompi_op_t& op, ompi_datatype_t& element, std::byte* memory,
     copy_elements(element, memory, data.data(), data.size());
     return;
   }
-  ompi_op_reduce(&op, const_cast<std::byte*>(data.data()), memory,
-                 static_cast<int>(data.size() / stride_of(element)), &element);
+  // A division takes as long as an atomic operation.
+  const std::uint64_t stride_bytes = stride_of(element);
+  const std::uint64_t count = data.size() == stride_bytes ? 1 : data.size() / stride_bytes;
+  ompi_op_reduce(&op, const_cast<std::byte*>(data.data()), memory, static_cast<int>(count),
+                 &element);
 }
 
 RmaOperation::RmaOperation(const OperationCall& call, WindowRequest* request)

@@ -113,21 +113,26 @@ bool Window::comes_later(const OperationCall& call) const noexcept {
          !call.accumulates() && call.bytes() >= tunables.later_min;
 }
 
-std::byte* Window::open_place(Rank target, std::ptrdiff_t displacement, std::uint64_t bytes) {
-  if (!has_rank(target) || !memory_->allocates()) return nullptr;
-  std::byte* const data = memory_->data_of(target);
-  std::ptrdiff_t start = 0;
-  if (data == nullptr || (memory_->spans_nodes() && bytes >= tunables.later_min) ||
-      __builtin_mul_overflow(displacement, memory_->displacement_unit_of(target), &start) ||
-      start < 0 || static_cast<std::uint64_t>(start) > memory_->bytes_of(target) ||
-      bytes > memory_->bytes_of(target) - static_cast<std::uint64_t>(start))
-    return nullptr;
-  // Not before: it records that the program accesses that rank.
-  const Access* const access = epochs_.access_to(target);
-  if (access == nullptr || !Epochs::is_open(*access)) return nullptr;
-  ++counters.direct_operations;
-  counters.direct_bytes += bytes;
-  return data + start;
+/// @returns  nullptr: there is none, or no memory to say so
+const Access* Window::find_access(Rank target) noexcept {
+  const Access* found = nullptr;
+  const auto find = [&]() -> int {
+    found = epochs_.access_to(target);
+    return OMPI_SUCCESS;
+  };
+  return guarded(find) == OMPI_SUCCESS ? found : nullptr;
+}
+
+/// @returns  false: it is none of those, or this process does not map it
+bool Window::find_mapped(Rank rank) noexcept {
+  if (!has_rank(rank) || !memory_->allocates() || memory_->data_of(rank) == nullptr) return false;
+  mapped_ = {.rank = rank,
+             .displacement_unit = memory_->displacement_unit_of(rank),
+             .data = memory_->data_of(rank),
+             .bytes = memory_->bytes_of(rank),
+             .control = memory_->control_of(rank),
+             .copies_later = memory_->spans_nodes()};
+  return true;
 }
 
 /// On memory that this process maps.
@@ -136,11 +141,6 @@ int Window::carry_out(const OperationCall& call) noexcept {
   count_direct(call.bytes());
   if (!call.accumulates()) return copy_directly(call, memory);
   return accumulate_directly(call, memory, *memory_->control_of(call.target));
-}
-
-void Window::count_direct(std::uint64_t bytes) noexcept {
-  ++counters.direct_operations;
-  counters.direct_bytes += bytes;
 }
 
 /// Is the memory from the first to the last byte of the target's data part of the window? The

@@ -84,7 +84,22 @@ class Window final : private Host {
   /// Memory that this process maps, for a put or get that is carried out and counted at once.
   /// @returns  nullptr: it is none of those, or there is something wrong with it
   [[nodiscard]] std::byte* open_place(Rank target, std::ptrdiff_t displacement,
-                                      std::uint64_t bytes);
+                                      std::uint64_t bytes) noexcept {
+    if (mapped_.rank != target && !find_mapped(target)) return nullptr;
+    std::ptrdiff_t start = 0;
+    if (__builtin_mul_overflow(displacement, mapped_.displacement_unit, &start)) return nullptr;
+    const auto begin = static_cast<std::uint64_t>(start);  // below the window: huge
+    if (begin > mapped_.bytes || bytes > mapped_.bytes - begin) return nullptr;
+    if (mapped_.copies_later && bytes >= tunables.later_min) return nullptr;
+    // Not before: it records that the program accesses that rank.
+    const Access* access = epochs_.last_access_to(target);
+    if (access == nullptr) access = find_access(target);
+    if (access == nullptr || !Epochs::is_open(*access)) return nullptr;
+    count_direct(bytes);
+    return mapped_.data + begin;
+  }
+  /// Of the rank whose place was opened.
+  [[nodiscard]] ControlBlock& opened_control() const noexcept { return *mapped_.control; }
 
   /// What wakes a process that sleeps, for a message of this window (P4.8).
   [[nodiscard]] node::Envelope envelope(Rank source) const noexcept {
@@ -134,6 +149,17 @@ class Window final : private Host {
     const unsigned calls = calls_.load(std::memory_order_relaxed) + 1;
     calls_.store(calls, std::memory_order_relaxed);
     return calls;
+  }
+  /// The same behind what await_stores() does. On x86-64 a locked operation on any word is such a
+  /// barrier; the fence is one on the word that the next pop or return reads, which then waits for
+  /// it: 4 ns of a flush.
+  [[nodiscard]] unsigned count_call_behind_stores() noexcept {
+#if defined(__x86_64__)
+    return calls_.fetch_add(1, std::memory_order_seq_cst) + 1;
+#else
+    await_stores();
+    return count_call();
+#endif
   }
 
   /// A call that synchronizes: operations need not wait for more of them.
@@ -208,7 +234,12 @@ class Window final : private Host {
   [[nodiscard]] Attached is_attached(const OperationCall& call) const noexcept;
   [[nodiscard]] std::optional<CopiedMemory> copied_memory(const OperationCall& call,
                                                           const Access& access);
-  static void count_direct(std::uint64_t bytes) noexcept;
+  static void count_direct(std::uint64_t bytes) noexcept {
+    ++counters.direct_operations;
+    counters.direct_bytes += bytes;
+  }
+  [[nodiscard]] bool find_mapped(Rank rank) noexcept;
+  [[nodiscard]] const Access* find_access(Rank target) noexcept;
   [[nodiscard]] Way way_of(const OperationCall& call, const Access& access);
   [[nodiscard]] RmaOperation* make_operation(const OperationCall& call, Way way,
                                              ompi_request_t** request);
@@ -235,6 +266,15 @@ class Window final : private Host {
   std::unique_ptr<WindowMemory> memory_;
   const std::uint32_t incarnation_;
   Epochs epochs_;
+  /// A rank's part that MPI has allocated and this process maps: of the last one looked for.
+  struct {
+    Rank rank = MPI_UNDEFINED;
+    int displacement_unit = 1;
+    std::byte* data = nullptr;
+    std::uint64_t bytes = 0;
+    ControlBlock* control = nullptr;
+    bool copies_later = false;  ///< long ones, see comes_later()
+  } mapped_;
   std::unordered_map<Rank, std::unique_ptr<Channel>> channels_;  ///< made on first use
   Channel* last_channel_ = nullptr;                              ///< as channel() has found it
   ExposedMemory exposed_;  ///< goes before the channels, whose endpoints it refers to
@@ -245,7 +285,7 @@ class Window final : private Host {
   std::size_t unsent_operations_ = 0;
   std::size_t gathered_ = 0;        ///< rows of operations (Channel::gathered)
   bool is_served_ = false;          ///< see Windows::try_serve()
-  std::atomic<unsigned> calls_{0};  ///< see count_call(); orders nothing
+  std::atomic<unsigned> calls_{0};  ///< see count_call(): a barrier, or orders nothing
   bool channels_left_ = false;
   std::vector<Channel*> held_;         ///< see hold()
   std::vector<WaitedEvent*> leaving_;  ///< see end_when_gone()
@@ -314,9 +354,9 @@ void wait_for(const WaitedEvent& event);
 void take_turn_of_calls(unsigned calls) noexcept;
 /// A call ends that has waited for nobody: programs wait in loops of such calls for what others do.
 /// @thread  progress lock NOT held
-inline void progress_now_and_then(Window& window) noexcept {
+/// @param calls  count_call() of the window
+inline void progress_now_and_then(unsigned calls) noexcept {
   constexpr unsigned calls_per_turn = 64;
-  const unsigned calls = window.count_call();
   if (calls % calls_per_turn == 0) [[unlikely]]
     take_turn_of_calls(calls);
 }

@@ -223,8 +223,12 @@ class Epochs {
 
   /// Accesses of the open epoch to that rank. @returns  nullptr: there is none
   [[nodiscard]] Access* access_to(Rank target) {
-    if (last_access_ != nullptr && last_access_->target == target) return last_access_;
-    return last_access_ = find_access(target);
+    Access* const last = last_access_to(target);
+    return last != nullptr ? last : last_access_ = find_access(target);
+  }
+  /// The same where it was asked for last. @returns  nullptr: ask access_to()
+  [[nodiscard]] Access* last_access_to(Rank target) const noexcept {
+    return last_access_ != nullptr && last_access_->target == target ? last_access_ : nullptr;
   }
   /// Would an operation start at once?
   [[nodiscard]] static bool is_open(const Access& access) noexcept {
