@@ -158,8 +158,10 @@ void Window::passed_turn(Rank owner) {
   ControlBlock& control = *memory_->control_of(owner);
   const WindowLock::Ticket turns[] = {control.lock.shared_turn(), control.lock.exclusive_turn()};
   for (const WindowLock::Ticket turn : turns) {
-    const std::optional<Rank> taker = control.takers.taker_of(turn);
-    if (taker && has_rank(*taker) && *taker != self()) wake(*taker);
+    if (control.lock.is_taken(turn)) {
+      const std::optional<Rank> taker = control.takers.taker_of(turn);
+      if (taker && has_rank(*taker) && *taker != self()) wake(*taker);
+    }
     if (turns[0] == turns[1]) break;
   }
 }

@@ -208,6 +208,7 @@ Access* Epochs::find_access(Rank target) {
 
 Access& Epochs::make_access(Epoch& epoch, Rank target) {
   Access& access = epoch.accesses.try_emplace(target, epoch, target, next_id_++).first->second;
+  if (is_passive(epoch) && !epoch.no_check) access.lock = host_.lock_of(target);
   ++epoch.accesses_left;
   look_at(access);
   return access;

@@ -92,10 +92,11 @@ struct Access {
   const Rank target;
   const std::uint32_t id;
   State state = State::idle;
-  bool listed = false;       ///< among those to look at
-  bool named = false;        ///< by its id in messages, which are answered
-  bool granted = false;      ///< the target has said so
-  std::uint32_t number = 0;  ///< of the target's posts for this rank: the one that grants
+  bool listed = false;         ///< among those to look at
+  bool named = false;          ///< by its id in messages, which are answered
+  bool granted = false;        ///< the target has said so, or its lock has been entered
+  std::uint32_t number = 0;    ///< of the target's posts for this rank: the one that grants
+  WindowLock* lock = nullptr;  ///< of a passive epoch that takes a ticket of it
   WindowLock::Ticket ticket = 0;
   Event* on_grant = nullptr;
   Operation* first = nullptr;  ///< by age, all that are not done
@@ -352,10 +353,10 @@ class Epochs {
   [[nodiscard]] bool is_written(Access& access, std::uint64_t age);
   void release(Access& access);
   void set_done(Access& access);
-  [[nodiscard]] bool takes_ticket(const Access& access);
   [[nodiscard]] WindowLock::Ticket take_ticket(Rank owner);
-  [[nodiscard]] bool try_enter(Rank owner, WindowLock::Ticket ticket, LockType type);
-  void leave(Rank owner, LockType type);
+  [[nodiscard]] bool try_enter(WindowLock& lock, Rank owner, WindowLock::Ticket ticket,
+                               LockType type);
+  void leave(WindowLock& lock, Rank owner, LockType type);
   void look_at_tickets();
   void send(Rank to, const NoticeMessage& notice);
   void send_named(Access& access, NoticeMessage notice);

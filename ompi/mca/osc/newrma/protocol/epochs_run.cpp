@@ -106,25 +106,20 @@ void Epochs::advance(Access& access) {
   if (access.epoch.closed && access.first == nullptr && access.flushes.empty()) release(access);
 }
 
-bool Epochs::takes_ticket(const Access& access) {
-  return is_passive(access.epoch) && !access.epoch.no_check &&
-         host_.lock_of(access.target) != nullptr;
-}
-
 WindowLock::Ticket Epochs::take_ticket(Rank owner) {
   const WindowLock::Ticket ticket = host_.lock_of(owner)->take();
   host_.took_ticket(owner, ticket);
   return ticket;
 }
 
-bool Epochs::try_enter(Rank owner, WindowLock::Ticket ticket, LockType type) {
-  if (!host_.lock_of(owner)->try_enter(ticket, type)) return false;
+bool Epochs::try_enter(WindowLock& lock, Rank owner, WindowLock::Ticket ticket, LockType type) {
+  if (!lock.try_enter(ticket, type)) return false;
   if (type == LockType::shared) host_.passed_turn(owner);
   return true;
 }
 
-void Epochs::leave(Rank owner, LockType type) {
-  host_.lock_of(owner)->leave(type);
+void Epochs::leave(WindowLock& lock, Rank owner, LockType type) {
+  lock.leave(type);
   host_.passed_turn(owner);
 }
 
@@ -133,8 +128,11 @@ void Epochs::ask(Access& access) {
   const Epoch& epoch = access.epoch;
   if (epoch.kind == EpochKind::access) {
     access.number = ++peers_[access.target].starts;
-  } else if (takes_ticket(access)) {
-    access.ticket = take_ticket(access.target);
+  } else if (access.lock != nullptr) {
+    access.ticket = access.lock->take();
+    access.granted = try_enter(*access.lock, access.target, access.ticket, epoch.lock_type);
+    if (access.granted) return;
+    host_.took_ticket(access.target, access.ticket);  // and is_granted() looks again
     ticketed_.push_back(&access);
   } else if (is_passive(epoch) && !epoch.no_check) {
     send_named(access,
@@ -147,8 +145,8 @@ bool Epochs::is_granted(Access& access) {
   if (epoch.kind == EpochKind::access)
     return has_reached(peers_[access.target].posts_seen, access.number);
   if (epoch.kind == EpochKind::fence || epoch.no_check) return true;
-  if (!takes_ticket(access)) return access.granted;
-  if (!try_enter(access.target, access.ticket, epoch.lock_type)) return false;
+  if (access.granted || access.lock == nullptr) return access.granted;
+  if (!try_enter(*access.lock, access.target, access.ticket, epoch.lock_type)) return false;
   std::erase(ticketed_, &access);
   return true;
 }
@@ -197,7 +195,7 @@ void Epochs::release(Access& access) {
     ++peer.completes_sent;
     send(access.target, {.notice = Notice::complete});
     look_at_accesses(access.target);
-  } else if (is_passive(epoch) && !epoch.no_check && !takes_ticket(access)) {
+  } else if (is_passive(epoch) && !epoch.no_check && access.lock == nullptr) {
     const bool waits = needs_answer(access);
     const bool asks = waits && access.asked_age < access.written_age;
     if (waits) access.state = Access::State::releasing;
@@ -207,8 +205,8 @@ void Epochs::release(Access& access) {
     if (waits) return;
   } else {
     if (needs_answer(access) && !is_written(access, access.written_age)) return;
-    if (takes_ticket(access)) {
-      leave(access.target, epoch.lock_type);
+    if (access.lock != nullptr) {
+      leave(*access.lock, access.target, epoch.lock_type);
       grant_wanted();
     }
   }
@@ -261,7 +259,7 @@ void Epochs::handle(Rank from, const NoticeMessage& notice) {
       grant_wanted();
       break;
     case Notice::unlock:
-      leave(self_, notice.type);
+      leave(*host_.lock_of(self_), self_, notice.type);
       if (asks_for_answer(notice)) send(from, {.notice = Notice::unlocked, .id = notice.id});
       grant_wanted();
       break;
@@ -297,7 +295,7 @@ void Epochs::on_answer(const NoticeMessage& notice) {
 void Epochs::grant_wanted() {
   while (!wanted_locks_.empty()) {
     const WantedLock wanted = wanted_locks_.front();
-    if (!try_enter(self_, wanted.ticket, wanted.type)) return;
+    if (!try_enter(*host_.lock_of(self_), self_, wanted.ticket, wanted.type)) return;
     wanted_locks_.pop();
     send(wanted.origin, {.notice = Notice::granted, .id = wanted.id});
   }

@@ -25,7 +25,9 @@ class TicketLock {
   using Ticket = std::uint32_t;
 
   /// Stand in the queue. @thread  any, of any process that maps it
-  [[nodiscard]] Ticket take() noexcept { return next_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] Ticket take() noexcept {
+    return next_.fetch_add(1, std::memory_order_seq_cst);  // L3
+  }
 
   /// Enter, if it is this ticket's turn. Not again once it has returned true.
   [[nodiscard]] bool try_enter(Ticket ticket, LockType type) noexcept {
@@ -34,15 +36,27 @@ class TicketLock {
         (type == LockType::shared ? shared_turn_ : exclusive_turn_).load(std::memory_order_acquire);
     if (turn != ticket) return false;
     // A shared one lets the next ticket in if that is shared, too. Only who has the turn writes it.
-    if (type == LockType::shared) shared_turn_.store(ticket + 1, std::memory_order_release);
+    // Not by a store: L4.
+    if (type == LockType::shared)
+      static_cast<void>(shared_turn_.exchange(ticket + 1, std::memory_order_seq_cst));
     return true;
   }
 
   /// Leave. @param type  as it was entered
   void leave(LockType type) noexcept {
     // L1: all that this holder has written comes before the next one's entry.
-    if (type == LockType::exclusive) shared_turn_.fetch_add(1, std::memory_order_release);
-    exclusive_turn_.fetch_add(1, std::memory_order_release);
+    if (type == LockType::exclusive)
+      shared_turn_.store(shared_turn_.load(std::memory_order_relaxed) + 1,
+                         std::memory_order_release);
+    exclusive_turn_.fetch_add(1, std::memory_order_seq_cst);
+  }
+
+  /// Has a ticket been taken? Asked behind the entry or the leave that has let it in. If not, who
+  /// takes it later finds that it may enter.
+  [[nodiscard]] bool is_taken(Ticket ticket) const noexcept {
+    // L4, pairs with L3: this thread has written a turn and then looks at the tickets, the other
+    // one the other way round. One of the two sees what the other has written.
+    return static_cast<std::int32_t>(next_.load(std::memory_order_seq_cst) - ticket) > 0;
   }
 
   /// The tickets that may enter now, shared and exclusively; hints.

@@ -40,7 +40,7 @@ class FaultyLock {
   using Ticket = std::uint32_t;
   Ticket take() noexcept {
     if (fault == Fault::takes_in_two_steps) return add_in_two_steps(next_);
-    return next_.fetch_add(1, std::memory_order_relaxed);
+    return next_.fetch_add(1, std::memory_order_seq_cst);
   }
   bool try_enter(Ticket ticket, LockType type) noexcept {
     const bool looks_at_shared = type == S || fault == Fault::writer_minds_no_reader;
@@ -49,18 +49,20 @@ class FaultyLock {
     if (turn != ticket) return false;
     const bool passes_on = (type == S && fault != Fault::readers_do_not_pass_on) ||
                            (type == X && fault == Fault::reader_minds_no_writer);
-    if (passes_on) shared_turn_.store(ticket + 1, std::memory_order_release);
+    if (passes_on) static_cast<void>(shared_turn_.exchange(ticket + 1, std::memory_order_seq_cst));
     return true;
   }
   void leave(LockType type) noexcept {
     const bool moves_shared = (type == X && fault != Fault::writer_wakes_no_reader &&
                                fault != Fault::reader_minds_no_writer) ||
                               (type == S && fault == Fault::readers_do_not_pass_on);
-    if (moves_shared) shared_turn_.fetch_add(1, std::memory_order_release);
+    if (moves_shared)
+      shared_turn_.store(shared_turn_.load(std::memory_order_relaxed) + 1,
+                         std::memory_order_release);
     if (fault == Fault::leaves_in_two_steps)
       static_cast<void>(add_in_two_steps(exclusive_turn_));
     else
-      exclusive_turn_.fetch_add(1, std::memory_order_release);
+      exclusive_turn_.fetch_add(1, std::memory_order_seq_cst);
   }
 
  private:

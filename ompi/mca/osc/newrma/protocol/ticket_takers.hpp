@@ -12,9 +12,9 @@
 
 namespace overlap::newrma {
 
-/// Beside a TicketLock, in the same memory. A taker notes itself before it looks whether it may
-/// enter, and may sleep when it may not; whoever has let a ticket in asks for its taker afterwards.
-/// One of the two sees the other. All zero bytes are an empty one.
+/// Beside a TicketLock, in the same memory. A taker that may not enter notes itself and looks again
+/// before it may sleep; whoever has let a ticket in that has been taken asks for its taker
+/// afterwards. One of the two sees the other. All zero bytes are an empty one.
 ///
 /// Of more tickets than there are places the older are forgotten: their takers are woken by nobody.
 ///

@@ -23,15 +23,23 @@ struct Zero : overlap::tso::Atomic<T> {
 
 enum class Fault : std::uint8_t {
   none,
-  notes_late,        ///< when it has looked in vain
+  notes_late,        ///< when it has looked again in vain
+  looks_once,        ///< does not look again
   notes_by_a_store,  ///< which may stay in the store buffer while it looks
-  asks_early         ///< before it leaves
+  asks_early,        ///< before it leaves
+  counts_early       ///< looks before it leaves whether somebody waits
+};
+
+enum class Mode : std::uint8_t {
+  alone,    ///< each for itself
+  together  ///< everybody stays inside until all are: for shared ones only
 };
 
 /// Each process takes a ticket, sleeps until it is woken if it may not enter, and leaves.
 class Scenario {
  public:
-  Scenario(std::vector<LockType> types, Fault fault) : types_(std::move(types)), fault_(fault) {}
+  Scenario(std::vector<LockType> types, Fault fault, Mode mode)
+      : types_(std::move(types)), fault_(fault), mode_(mode) {}
 
   Outcome explore() {
     std::vector<std::function<void()>> threads;
@@ -44,6 +52,7 @@ class Scenario {
   void setup() {
     lock_.emplace();
     takers_.emplace();
+    arrived_.emplace(0U);
     woken_.clear();
     for (std::size_t i = 0; i < types_.size(); ++i) woken_.emplace_back(0U);
     stored_.clear();
@@ -68,37 +77,47 @@ class Scenario {
   }
   void pass_turn() {
     const std::uint32_t shared = lock_->shared_turn(), exclusive = lock_->exclusive_turn();
-    wake_taker(shared);
-    if (exclusive != shared) wake_taker(exclusive);
+    if (lock_->is_taken(shared)) wake_taker(shared);
+    if (exclusive != shared && lock_->is_taken(exclusive)) wake_taker(exclusive);
   }
 
   void play(std::size_t me) {
     const LockType type = types_[me];
     const std::uint32_t ticket = lock_->take();
-    if (fault_ != Fault::notes_late) note(ticket, me);
     bool inside = lock_->try_enter(ticket, type);
-    if (fault_ == Fault::notes_late && !inside) note(ticket, me);
+    if (!inside) {
+      if (fault_ != Fault::notes_late) note(ticket, me);
+      inside = fault_ != Fault::looks_once && lock_->try_enter(ticket, type);
+      if (fault_ == Fault::notes_late && !inside) note(ticket, me);
+    }
     while (!inside) {
       Machine::current->step({StepKind::await_equal, woken_[me].cell(), 1});
       woken_[me].exchange(0, std::memory_order_acq_rel);
       inside = lock_->try_enter(ticket, type);
     }
     if (type == S) pass_turn();
+    if (mode_ == Mode::together) {
+      arrived_->fetch_add(1, std::memory_order_relaxed);
+      Machine::current->step({StepKind::await_equal, arrived_->cell(), types_.size()});
+    }
     if (fault_ == Fault::asks_early) wake_taker(ticket + 1);
+    const bool is_awaited = fault_ != Fault::counts_early || lock_->is_taken(ticket + 1);
     lock_->leave(type);
-    if (fault_ != Fault::asks_early) pass_turn();
+    if (fault_ != Fault::asks_early && is_awaited) pass_turn();
   }
 
   std::vector<LockType> types_;
   Fault fault_;
+  Mode mode_;
+  std::optional<overlap::tso::Atomic<std::uint32_t>> arrived_;
   std::optional<TicketLock<overlap::tso::Atomic>> lock_;
   std::optional<TicketTakers<Zero, 4>> takers_;
   std::vector<overlap::tso::Atomic<std::uint32_t>> woken_;
   std::vector<overlap::tso::Atomic<std::uint32_t>> stored_;
 };
 
-Outcome outcome_of(std::vector<LockType> types, Fault fault) {
-  return Scenario(std::move(types), fault).explore();
+Outcome outcome_of(std::vector<LockType> types, Fault fault, Mode mode = Mode::alone) {
+  return Scenario(std::move(types), fault, mode).explore();
 }
 
 }  // namespace
@@ -128,13 +147,18 @@ TEST_CASE("ticket takers: who waits is woken, in every interleaving") {
   }
 }
 
+TEST_CASE("ticket takers: shared ones are woken while the one before is inside") {
+  CHECK(outcome_of({S, S}, Fault::none, Mode::together) == Outcome::holds);
+}
+
 // Twelve seconds.
 TEST_CASE("ticket takers: shared neighbours wake each other", "[.][long]") {
   CHECK(outcome_of({X, S, S}, Fault::none) == Outcome::holds);
 }
 
 TEST_CASE("ticket takers: planted faults lose a wake-up") {
-  for (const Fault fault : {Fault::notes_late, Fault::notes_by_a_store, Fault::asks_early}) {
+  for (const Fault fault : {Fault::notes_late, Fault::looks_once, Fault::notes_by_a_store,
+                            Fault::asks_early, Fault::counts_early}) {
     CAPTURE(static_cast<int>(fault));
     CHECK(outcome_of({X, X}, fault) == Outcome::deadlock);
   }
