@@ -73,18 +73,16 @@ void make_room(const Window& window) {
   }
 }
 
-/// Elements of one type without gaps that are as they are at both sides, at most few_bytes.
-/// @returns  their bytes; not_few: they are others
-constexpr std::uint64_t not_few = UINT64_MAX;
-std::uint64_t few_bytes_of(const ompi_datatype_t* own_type, int own_count,
-                           const ompi_datatype_t* type, int count) noexcept {
-  constexpr std::uint64_t few_bytes = 4096;
+/// Elements of one type without gaps that are as they are at both sides.
+/// @returns  their bytes; not_dense: they are others
+constexpr std::uint64_t not_dense = UINT64_MAX;
+std::uint64_t dense_bytes_of(const ompi_datatype_t* own_type, int own_count,
+                             const ompi_datatype_t* type, int count) noexcept {
   constexpr auto dense = OPAL_DATATYPE_FLAG_CONTIGUOUS | OPAL_DATATYPE_FLAG_NO_GAPS;
   if (own_type != type || own_count != count || (type->super.flags & dense) != dense ||
       type->super.true_lb != 0)
-    return not_few;
-  const std::uint64_t bytes = type->super.size * static_cast<std::uint64_t>(count);
-  return bytes <= few_bytes ? bytes : not_few;
+    return not_dense;
+  return type->super.size * static_cast<std::uint64_t>(count);
 }
 
 /// Most programs' elements without a call of a function.
@@ -99,20 +97,35 @@ void copy_few(void* to, const void* from, std::uint64_t bytes) noexcept {
 
 /// The short way of operations of a few bytes on memory that this process maps. In each call, so
 /// that nothing is stored for a function: an atomic operation waits until all stores are done.
-/// @param bytes  of few_bytes_of()
+/// @param bytes  of dense_bytes_of()
 /// @param act    called with the window and the target's memory
 /// @returns  false: it is none of those, or there is something wrong with it
 template <class Act>
 [[gnu::always_inline]] inline bool act_on_few(ompi_win_t* win, int target,
                                               std::ptrdiff_t displacement, std::uint64_t bytes,
                                               Act&& act) noexcept {
-  if (bytes == not_few) return false;
+  constexpr std::uint64_t few_bytes = 4096;
+  if (bytes > few_bytes) return false;
   Window& window = window_of(win);
   {
     const Entry entry;
     std::byte* const place = window.open_place(target, displacement, bytes);
     if (place == nullptr) return false;
     act(window, place);
+  }
+  progress_now_and_then(window.count_call());
+  return true;
+}
+
+/// The short way of a put or get that the kernel carries out at once.
+bool copy_by_kernel(ompi_win_t* win, Kind kind, void* own, int target, std::ptrdiff_t displacement,
+                    std::uint64_t bytes) noexcept {
+  if (bytes <= asked_max_bytes || bytes > CopiedMemory::simple_max_bytes) return false;
+  Window& window = window_of(win);
+  {
+    const Entry entry;
+    if (!window.copy_by_kernel(kind, target, displacement, {static_cast<std::byte*>(own), bytes}))
+      return false;
   }
   progress_now_and_then(window.count_call());
   return true;
@@ -177,9 +190,10 @@ int rput(const void* origin, int origin_count, ompi_datatype_t* origin_type, int
 
 int put(const void* origin, int origin_count, ompi_datatype_t* origin_type, int target,
         std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_win_t* win) noexcept {
-  const std::uint64_t few = few_bytes_of(origin_type, origin_count, type, count);
-  if (act_on_few(win, target, displacement, few,
-                 [=](Window&, std::byte* place) { copy_few(place, origin, few); }))
+  const std::uint64_t bytes = dense_bytes_of(origin_type, origin_count, type, count);
+  if (act_on_few(win, target, displacement, bytes,
+                 [=](Window&, std::byte* place) { copy_few(place, origin, bytes); }) ||
+      copy_by_kernel(win, Kind::put, const_cast<void*>(origin), target, displacement, bytes))
     return OMPI_SUCCESS;
   return rput(origin, origin_count, origin_type, target, displacement, count, type, win, nullptr);
 }
@@ -198,9 +212,10 @@ int rget(void* origin, int origin_count, ompi_datatype_t* origin_type, int targe
 
 int get(void* origin, int origin_count, ompi_datatype_t* origin_type, int target,
         std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_win_t* win) noexcept {
-  const std::uint64_t few = few_bytes_of(origin_type, origin_count, type, count);
-  if (act_on_few(win, target, displacement, few,
-                 [=](Window&, const std::byte* place) { copy_few(origin, place, few); }))
+  const std::uint64_t bytes = dense_bytes_of(origin_type, origin_count, type, count);
+  if (act_on_few(win, target, displacement, bytes,
+                 [=](Window&, const std::byte* place) { copy_few(origin, place, bytes); }) ||
+      copy_by_kernel(win, Kind::get, origin, target, displacement, bytes))
     return OMPI_SUCCESS;
   return rget(origin, origin_count, origin_type, target, displacement, count, type, win, nullptr);
 }
@@ -221,7 +236,7 @@ int raccumulate(const void* origin, int origin_count, ompi_datatype_t* origin_ty
 int accumulate(const void* origin, int origin_count, ompi_datatype_t* origin_type, int target,
                std::ptrdiff_t displacement, int count, ompi_datatype_t* type, ompi_op_t* op,
                ompi_win_t* win) noexcept {
-  if (accumulate_few(origin, nullptr, type, few_bytes_of(origin_type, origin_count, type, count),
+  if (accumulate_few(origin, nullptr, type, dense_bytes_of(origin_type, origin_count, type, count),
                      target, displacement, op, win))
     return OMPI_SUCCESS;
   return raccumulate(origin, origin_count, origin_type, target, displacement, count, type, op, win,
@@ -257,8 +272,8 @@ int get_accumulate(const void* origin, int origin_count, ompi_datatype_t* origin
 int fetch_and_op(const void* origin, void* result, ompi_datatype_t* type, int target,
                  std::ptrdiff_t displacement, ompi_op_t* op, ompi_win_t* win) noexcept {
   if (!ompi_datatype_is_predefined(type)) return MPI_ERR_TYPE;
-  if (accumulate_few(origin, result, type, few_bytes_of(type, 1, type, 1), target, displacement, op,
-                     win))
+  if (accumulate_few(origin, result, type, dense_bytes_of(type, 1, type, 1), target, displacement,
+                     op, win))
     return OMPI_SUCCESS;
   return get_accumulate(origin, 1, type, result, 1, type, target, displacement, 1, type, op, win);
 }
@@ -266,7 +281,7 @@ int fetch_and_op(const void* origin, void* result, ompi_datatype_t* type, int ta
 int compare_and_swap(const void* origin, const void* compare, void* result, ompi_datatype_t* type,
                      int target, std::ptrdiff_t displacement, ompi_win_t* win) noexcept {
   if (ompi_datatype_is_predefined(type) && can_compare(*type)) {
-    const std::uint64_t few = few_bytes_of(type, 1, type, 1);
+    const std::uint64_t few = dense_bytes_of(type, 1, type, 1);
     const auto swap = [=](Window& window, std::byte* place) {
       const AccumulateGuard guard(window.opened_control());
       compare_and_swap_element(place, compare, origin, result, few);

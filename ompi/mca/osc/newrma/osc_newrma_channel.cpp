@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "ompi/mca/common/overlap/entry.hpp"
+#include "ompi/mca/common/overlap/kernel_copy.hpp"
 #include "ompi/mca/common/overlap/process.hpp"
 
 #include "osc_newrma_window.hpp"
@@ -218,6 +219,10 @@ bool Channel::connect() {
   }
   endpoint_->add_user();
   return true;
+}
+
+Rail* Channel::copying_rail() const noexcept {
+  return endpoint_ != nullptr && kernel_copies(*endpoint_) ? transfer_rail(*endpoint_) : nullptr;
 }
 
 void Channel::go_on() {

@@ -63,6 +63,9 @@ class Channel final : public Work {
 
   /// The way to that rank; an MPI thread makes it if there is none. @returns  nullptr: it must
   [[nodiscard]] Endpoint* endpoint() { return connect() ? endpoint_ : nullptr; }
+  /// By which the kernel copies to and from that rank. @returns  nullptr: it does not, or nobody
+  /// has asked for the endpoint
+  [[nodiscard]] Rail* copying_rail() const noexcept;
   /// Has everything gone to the BTL?
   [[nodiscard]] bool empty() const noexcept { return items_.empty(); }
   /// Has everything left this process? A BTL may still keep what is not in the queue any more.

@@ -13,8 +13,6 @@
 namespace overlap::newrma {
 namespace {
 
-// What a call waits for at once: longer puts and gets go piece by piece, as transfers.
-constexpr std::uint64_t simple_max_bytes = std::uint64_t{1} << 16U;
 // The data of a longer accumulate does not lie on the stack meanwhile.
 constexpr std::uint64_t stack_max_bytes = 2048;
 // It lies here, before and after: memory that is given back each time is the system's each time.

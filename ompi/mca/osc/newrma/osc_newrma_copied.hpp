@@ -33,6 +33,9 @@ namespace overlap::newrma {
 /// @thread  progress lock held
 class CopiedMemory {
  public:
+  /// What a call waits for at once: longer puts and gets go piece by piece, as transfers.
+  static constexpr std::uint64_t simple_max_bytes = std::uint64_t{1} << 16U;
+
   /// @returns  nothing: the kernel does not copy between these two, or has refused to
   [[nodiscard]] static std::optional<CopiedMemory> of(Endpoint& endpoint, WindowMemory& memory,
                                                       const OperationCall& call);

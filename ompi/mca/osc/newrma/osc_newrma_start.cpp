@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "osc_newrma_window.hpp"
 
+#include "ompi/mca/common/overlap/kernel_copy.hpp"
 #include "ompi/mca/common/overlap/process.hpp"
 
 namespace overlap::newrma {
@@ -132,6 +133,28 @@ bool Window::find_mapped(Rank rank) noexcept {
              .bytes = memory_->bytes_of(rank),
              .control = memory_->control_of(rank),
              .copies_later = memory_->spans_nodes()};
+  return true;
+}
+
+bool Window::copy_by_kernel(Kind kind, Rank target, std::ptrdiff_t displacement,
+                            std::span<std::byte> own) noexcept {
+  const Access* const access = epochs_.last_access_to(target);
+  Channel* const to = last_channel_to(target);
+  if (access == nullptr || to == nullptr || !Epochs::is_open(*access)) return false;
+  if (!is_passive(access->epoch) || memory_->flavor() != Flavor::create || gathered_ != 0)
+    return false;
+  std::ptrdiff_t start = 0;
+  if (__builtin_mul_overflow(displacement, memory_->displacement_unit_of(target), &start))
+    return false;
+  const auto begin = static_cast<std::uint64_t>(start);  // below the window: huge
+  const std::uint64_t bytes = memory_->bytes_of(target);
+  if (begin > bytes || own.size() > bytes - begin) return false;
+  Rail* const rail = to->copying_rail();
+  if (rail == nullptr || to->unseen_writes.any() || memory_->refuses_copies(target)) return false;
+  const std::uint64_t address = memory_->address_of(target) + begin;
+  CopyFunction* const by = kind == Kind::put ? rail->btl().btl_put : rail->btl().btl_get;
+  if (!copies_at_once(*rail, address) || !copy_at_once(*rail, by, address, own)) return false;
+  count_direct(own.size());
   return true;
 }
 

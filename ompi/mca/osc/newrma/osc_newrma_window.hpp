@@ -98,6 +98,11 @@ class Window final : private Host {
     count_direct(bytes);
     return mapped_.data + begin;
   }
+  /// A put or get of the program's `own` bytes that the kernel carries out at once: under a lock,
+  /// on created memory that is known to be copied so, and behind nothing that waits.
+  /// @returns  false: it is none of those, or there is something wrong with it
+  [[nodiscard]] bool copy_by_kernel(Kind kind, Rank target, std::ptrdiff_t displacement,
+                                    std::span<std::byte> own) noexcept;
   /// Of the rank whose place was opened.
   [[nodiscard]] ControlBlock& opened_control() const noexcept { return *mapped_.control; }
 
@@ -108,8 +113,8 @@ class Window final : private Host {
 
   // For channels and transfers.
   [[nodiscard]] Channel& channel(Rank rank) {
-    return last_channel_ != nullptr && last_channel_->rank() == rank ? *last_channel_
-                                                                     : find_channel(rank);
+    Channel* const last = last_channel_to(rank);
+    return last != nullptr ? *last : find_channel(rank);
   }
   [[nodiscard]] MessageHead message_head() const noexcept;
   [[nodiscard]] ompi_proc_t& process_of(Rank rank) const noexcept {
@@ -239,6 +244,9 @@ class Window final : private Host {
     counters.direct_bytes += bytes;
   }
   [[nodiscard]] bool find_mapped(Rank rank) noexcept;
+  [[nodiscard]] Channel* last_channel_to(Rank rank) const noexcept {
+    return last_channel_ != nullptr && last_channel_->rank() == rank ? last_channel_ : nullptr;
+  }
   [[nodiscard]] const Access* find_access(Rank target) noexcept;
   [[nodiscard]] Way way_of(const OperationCall& call, const Access& access);
   [[nodiscard]] RmaOperation* make_operation(const OperationCall& call, Way way,
