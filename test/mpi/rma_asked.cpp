@@ -4,7 +4,10 @@
 #include "rma.hpp"
 #include "scene.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <vector>
 
@@ -255,25 +258,105 @@ TEST_CASE("more windows and ranks than rows of calls at a time") {
   }
 }
 
+TEST_CASE("what is put behind a flush goes before the program makes its next call") {
+  if (size() < 2 || over_tcp()) return;
+  Array<long> window(1);
+  std::fill_n(window.data(), 1, 0L);
+  const Shared<std::atomic<long>> seen;
+  MPI_Win_lock_all(0, window.win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (long i = 1; i <= 100; ++i) {
+    if (rank() == 0) {
+      MPI_Put(&i, 1, MPI_LONG, 1, window.index(1, 0), 1, MPI_LONG, window.win);
+      while (seen->load() != i) sched_yield();
+      MPI_Win_flush(1, window.win);
+    } else if (rank() == 1) {
+      const volatile long* const word = window.data();
+      while (*word != i) MPI_Win_sync(window.win);
+      seen->store(i);
+    }
+  }
+  MPI_Win_unlock_all(window.win);
+}
+
+TEST_CASE("a thread delivers what has been put while the program computes") {
+  if (size() < 2 || over_tcp() || !interrupts()) return;
+  Array<long> window(16);
+  std::fill_n(window.data(), 16, 0L);
+  const Shared<std::atomic<long>> seen;
+  MPI_Win_lock_all(0, window.win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (long i = 1; i <= 20; ++i) {
+    if (rank() == 0) {
+      for (std::size_t at = 0; at < 16; ++at)
+        MPI_Put(&i, 1, MPI_LONG, 1, window.index(1, at), 1, MPI_LONG, window.win);
+      while (seen->load() != i) sched_yield();
+    } else if (rank() == 1) {
+      const volatile long* const words = window.data();
+      while (std::count(words, words + 16, i) != 16) MPI_Win_sync(window.win);
+      seen->store(i);
+    }
+  }
+  MPI_Win_unlock_all(window.win);
+}
+
 TEST_CASE("a call that waits for something else delivers what has been put") {
   if (size() < 2) return;
-  Array<long> window(4);
-  std::fill_n(window.data(), 4, 0L);
+  Array<long> window(16);
+  std::fill_n(window.data(), 16, 0L);
   MPI_Win_lock_all(0, window.win);
   MPI_Barrier(MPI_COMM_WORLD);
   for (long i = 1; i <= 200; ++i) {
     if (rank() == 0) {
       // No flush: the other side looks into its own memory.
-      for (std::size_t at = 0; at < 4; ++at)
+      for (std::size_t at = 0; at < 16; ++at)
         MPI_Put(&i, 1, MPI_LONG, 1, window.index(1, at), 1, MPI_LONG, window.win);
       MPI_Recv(nullptr, 0, MPI_LONG, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else if (rank() == 1) {
       const volatile long* const words = window.data();
-      while (words[0] != i || words[3] != i) MPI_Win_sync(window.win);
+      while (words[0] != i || words[15] != i) MPI_Win_sync(window.win);
       MPI_Send(nullptr, 0, MPI_LONG, 0, 0, MPI_COMM_WORLD);
     }
   }
   MPI_Win_unlock_all(window.win);
+}
+
+TEST_CASE("blocks of every length, and gaps at one side only") {
+  if (size() < 2) return;
+  constexpr int words = 4000;
+  Array<char> window(words);
+  std::fill_n(window.data(), words, char{0});
+  int lengths[] = {1, 7, 1700, 3, 64, 65}, places[] = {0, 3, 20, 1800, 1900, 2100};
+  MPI_Datatype blocks = MPI_DATATYPE_NULL, bytes = MPI_DATATYPE_NULL;
+  MPI_Type_indexed(6, lengths, places, MPI_CHAR, &blocks);
+  MPI_Type_vector(900, 1, 2, MPI_CHAR, &bytes);
+  MPI_Type_commit(&blocks);
+  MPI_Type_commit(&bytes);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int round = 1; rank() == 0 && round <= 20; ++round) {
+    CAPTURE(round);
+    std::vector<char> out(words), in(words);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<char>(static_cast<int>(i) * 7 + round);
+    MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window.win);
+    MPI_Put(out.data(), 1, blocks, 1, window.index(1, 0), 1, blocks, window.win);
+    MPI_Put(out.data(), 900, MPI_CHAR, 1, window.index(1, 2200), 1, bytes, window.win);
+    MPI_Win_flush(1, window.win);
+    MPI_Get(in.data(), 1, blocks, 1, window.index(1, 0), 1, blocks, window.win);
+    MPI_Get(in.data() + 2200, 1, bytes, 1, window.index(1, 2200), 1, bytes, window.win);
+    MPI_Win_unlock(1, window.win);
+    for (std::size_t i = 0; i < 6; ++i)
+      CHECK(std::equal(&in[static_cast<std::size_t>(places[i])],
+                       &in[static_cast<std::size_t>(places[i] + lengths[i])],
+                       &out[static_cast<std::size_t>(places[i])]));
+    int wrong = 0;
+    for (std::size_t i = 0; i < 900; ++i) wrong += in[2200 + 2 * i] != out[i] ? 1 : 0;
+    CHECK(wrong == 0);
+    if (round % 3 == 0) compute(microseconds(100));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Type_free(&bytes);
+  MPI_Type_free(&blocks);
 }
 
 TEST_CASE("a column of a matrix reaches a target that comes and goes") {

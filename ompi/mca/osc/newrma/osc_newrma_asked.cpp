@@ -113,8 +113,9 @@ void add_to_row(OperationRow& row, const RowHead& head, const OperationCall& cal
 bool ask_owner(ControlBlock& owner, AskingPace& pace, const RowHead& head,
                std::span<const Block> blocks, std::span<std::byte> data) {
   AskedRow& asked = owner.asked;
-  const Clock::time_point end = Clock::now() + patience_for(blocks.size());
-  if (!look_until(end, [&asked] { return asked.slot.try_claim(); })) {
+  const Clock::duration patience = patience_for(blocks.size());
+  const auto claim = [&asked] { return asked.slot.try_claim(); };
+  if (!claim() && !look_until(Clock::now() + patience, claim)) {
     pace.note_in_vain();
     return false;
   }
@@ -122,7 +123,7 @@ bool ask_owner(ControlBlock& owner, AskingPace& pace, const RowHead& head,
   asked.count = static_cast<std::uint32_t>(blocks.size());
   asked.area.write(blocks, data);
   asked.slot.post();
-  if (!await_answer(asked.slot, end)) {
+  if (!await_answer(asked.slot, Clock::now() + patience)) {
     pace.note_in_vain();
     return false;
   }

@@ -93,7 +93,8 @@ class Channel final : public Work {
   UnseenWrites unseen_writes;
   AskingPace asking;                ///< that rank for operations on its memory
   GatheredRow* gathered = nullptr;  ///< operations that wait to be asked for, or none
-  BurstPace gathering;              ///< which ones wait
+  BurstPace gathering{4};           ///< which ones wait
+  std::uint32_t gathers_since = 0;  ///< Window::synchronized() when the row began
 
   /// Most bytes of a message, head included.
   static constexpr std::uint64_t message_max_bytes = std::uint64_t{1} << 16U;
@@ -139,7 +140,7 @@ class Channel final : public Work {
   std::size_t epoch_items_ = 0;     ///< of those in `items_`
   std::vector<std::byte> refused_;  ///< the next one, while there is no room for it
   RingQueue<std::unique_ptr<Item>> items_;
-  BurstPace pace_;
+  BurstPace pace_{2};
   bool sending_ = false;   ///< the first item: nothing is added to it
   bool held_ = false;      ///< `items_` wait for more of them
   bool listed_ = false;    ///< among those that Window::hold() keeps

@@ -18,6 +18,8 @@ constexpr std::uint64_t stack_max_bytes = 2048;
 // It lies here, before and after: memory that is given back each time is the system's each time.
 std::vector<std::byte> long_data;
 std::vector<std::byte> long_old;
+// The bytes of several blocks.
+std::vector<std::byte> packed;
 // Packed or unpacked at a time.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 16U;
 // From so many blocks on one call of the kernel for many pays for the look at whom it reaches.
@@ -40,6 +42,14 @@ std::uint64_t target_start(const OperationCall& call) noexcept {
 bool lies_in_a_page(std::uint64_t address, std::uint64_t bytes) noexcept {
   constexpr std::uint64_t page_bytes = 4096;
   return address / page_bytes == (address + bytes - 1) / page_bytes;
+}
+
+/// How much the kernel copies for an operation whose owner is not asked just now. One that has been
+/// there is looked for again soon.
+std::uint64_t kernel_room(const AskingPace* asking) noexcept {
+  constexpr std::uint32_t short_pause = 8;
+  constexpr std::uint64_t few_bytes = 8192;
+  return asking != nullptr && asking->pause() <= short_pause ? few_bytes : piece_bytes;
 }
 
 bool is_no_op(const OperationCall& call) noexcept { return call.op == &ompi_mpi_op_no_op.op; }
@@ -253,19 +263,22 @@ bool CopiedMemory::carry_out_message(RmaOperation& operation, std::span<const Bl
 
 bool CopiedMemory::carry_out(RmaOperation& operation, AskingPace* asking) {
   const RowHead row = row_head_of(operation.call());
-  const std::uint64_t room_bytes = asking != nullptr ? OperationRow::room_bytes : piece_bytes;
-  std::vector<std::byte> place(room_bytes);
   std::vector<Block> blocks;
   while (!operation.all_sent()) {
+    const bool asks = asking != nullptr && asking->may_ask();
     MessageHead head;
     blocks.clear();
-    const std::span<std::byte> payload =
-        std::span(place).first(operation.next_blocks(blocks, room_bytes, head));
+    const std::uint64_t payload_bytes =
+        operation.next_blocks(blocks, asks ? OperationRow::room_bytes : kernel_room(asking), head);
+    if (packed.size() < payload_bytes) packed.resize(payload_bytes);
+    const std::span<std::byte> payload = std::span(packed).first(payload_bytes);
     if (!payload.empty()) operation.write_payload(payload);
-    const bool asked = asking != nullptr && asking->may_ask() &&
-                       ask_owner(control_, *asking, row, blocks, payload);
-    counters.asked_operations += asked ? 1 : 0;
-    if (!asked && !carry_out_message(operation, blocks, payload, head.value)) {
+    if (asks && !ask_owner(control_, *asking, row, blocks, payload)) {
+      operation.message_not_gone();
+      continue;
+    }
+    counters.asked_operations += asks ? 1 : 0;
+    if (!asks && !carry_out_message(operation, blocks, payload, head.value)) {
       operation.message_not_gone();
       return false;
     }

@@ -21,6 +21,7 @@ int ask_and_wait(ompi_win_t* win, Leaves leaves, Ask&& ask, Rank target = 0) noe
     bool ended = false;
     {
       const LeavingEntry entry(process->interrupts);
+      window.note_synchronized();
       window.deliver_gathered();
       ++event.pending;  // it does not happen in the middle of the call
       if (!ask(window.epochs(), event)) return MPI_ERR_RMA_SYNC;
@@ -45,6 +46,7 @@ int ask_for_request(ompi_win_t* win, ompi_request_t** handle, Leaves leaves, Ask
     Window& window = window_of(win);
     if (!window.has_rank(target)) return MPI_ERR_RANK;
     const LeavingEntry entry(process->interrupts);
+    window.note_synchronized();
     window.deliver_gathered();
     WindowRequest& request = WindowRequest::make(*win);
     request.event.leaves = leaves;
@@ -166,6 +168,7 @@ int flush_target(int target, ompi_win_t* win, bool local) noexcept {
   {
     const Entry entry;
     over = window.is_flushed(target);
+    window.note_synchronized();
   }
   if (!over) return flush_and_wait(target, win, local);
   progress_now_and_then(local ? window.count_call() : window.count_call_behind_stores());

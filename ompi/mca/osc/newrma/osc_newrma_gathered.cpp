@@ -47,6 +47,7 @@ bool Window::try_gather(const OperationCall& call, const Access& access) {
   if (!can_gather(call, access)) return false;
   const RowHead head = row_head_of(call);
   Channel& to = channel(call.target);
+  if (std::exchange(to.gathers_since, synchronized_) != synchronized_) to.gathering.restart();
   if (!to.gathering.holds(process->driver.turns())) return false;
   if (to.gathered != nullptr && !to.gathered->row.takes(head, call.bytes())) {
     deliver(to);
@@ -57,7 +58,7 @@ bool Window::try_gather(const OperationCall& call, const Access& access) {
     if (row.window != nullptr) row.window->deliver(row.window->channel(row.target));
     windows.gathered.take(row, *this, call.target);
     to.gathered = &row;
-    ++gathered_;
+    if (gathered_++ == 0) update_polling();
   }
   add_to_row(to.gathered->row, head, call);
   return true;
@@ -74,11 +75,14 @@ void Window::deliver(Channel& to) {
   } else {
     // Calls that end epochs deliver first: it is the one in which they have been issued.
     Access& access = *epochs_.access_to(gathered->target);
+    delivers_ = true;  // the owner has been asked
     row.for_each([&](std::size_t index, const Block& block, std::byte* data) {
       carry_out_far(call_of(*gathered, index, block, data), access, nullptr);
     });
+    delivers_ = false;
   }
   windows.gathered.give(*gathered);
+  if (gathered_ == 0) update_polling();
 }
 
 void Window::deliver_gathered() {

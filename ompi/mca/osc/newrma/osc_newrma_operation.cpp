@@ -43,6 +43,12 @@ SpareLists spare_lists;
 bool is_replace(const ompi_op_t* op) noexcept { return op == &ompi_mpi_op_replace.op; }
 bool is_no_op(const ompi_op_t* op) noexcept { return op == &ompi_mpi_op_no_op.op; }
 
+/// May the program free a type before the operation is done? References are counted by MPI threads
+/// only; the interrupt thread makes operations on predefined types.
+bool may_go(const ompi_datatype_t* type) noexcept {
+  return type != nullptr && !ompi_datatype_is_predefined(type);
+}
+
 }  // namespace
 
 void compare_and_swap_element(std::byte* memory, const void* compare, const void* origin,
@@ -111,7 +117,7 @@ RmaOperation::RmaOperation(const OperationCall& call, WindowRequest* request)
     : call_(call), request_(request) {
   writes = call.writes();
   for (const TypedCount* data : {&call_.origin_data, &call_.result_data, &call_.target_data}) {
-    if (data->type != nullptr) OBJ_RETAIN(data->type);
+    if (may_go(data->type)) OBJ_RETAIN(data->type);
   }
 }
 
@@ -119,7 +125,7 @@ RmaOperation::~RmaOperation() {
   spare_lists.give(blocks_);
   for (const TypedCount* data : {&call_.origin_data, &call_.result_data, &call_.target_data}) {
     ompi_datatype_t* type = data->type;
-    if (type != nullptr) OBJ_RELEASE(type);
+    if (may_go(type)) OBJ_RELEASE(type);
   }
 }
 

@@ -8,6 +8,9 @@
 namespace overlap::newrma {
 namespace {
 
+// A row is too large to be made for each operation that is asked for by itself.
+OperationRow only_one;
+
 /// A put or accumulate whose bytes are at the origin as they go to the target, in one piece there.
 bool is_simple_write(const OperationCall& call) noexcept {
   if (call.answers() || !call.writes()) return false;
@@ -193,7 +196,7 @@ std::optional<CopiedMemory> Window::copied_memory(const OperationCall& call, con
 /// Is a target of the node asked to carry a call out at once? Nothing that went before it may be
 /// overtaken. In active epochs messages are as good for what brings nothing back.
 bool Window::asks_owner(const OperationCall& call, const Access& access) {
-  if (call.bytes() > asked_max_bytes || !can_ask(call.target)) return false;
+  if (call.bytes() > asked_max_bytes || delivers_ || !can_ask(call.target)) return false;
   const bool pays = is_passive(access.epoch) || (call.accumulates() && call.answers());
   return pays && Epochs::is_clear(access);
 }
@@ -209,9 +212,9 @@ bool Window::ask_for(const OperationCall& call, const Access& access) {
   if (!asks_owner(call, access)) return false;
   Channel& to = channel(call.target);
   if (!to.asking.may_ask()) return false;
-  OperationRow row;
-  add_to_row(row, row_head_of(call), call);
-  if (!ask_owner(*memory_->control_of(call.target), to.asking, row)) return false;
+  only_one.clear();
+  add_to_row(only_one, row_head_of(call), call);
+  if (!ask_owner(*memory_->control_of(call.target), to.asking, only_one)) return false;
   ++counters.asked_operations;
   return true;
 }
@@ -221,7 +224,7 @@ bool Window::ask_for(const OperationCall& call, const Access& access) {
 bool Window::asks_for_blocks(const RmaOperation& operation) {
   const OperationCall& call = operation.call();
   // Of longer blocks the kernel copies as many bytes in that time.
-  constexpr std::uint64_t block_max_bytes = 128;
+  constexpr std::uint64_t block_max_bytes = 64;
   return !call.answers() && call.bytes() <= operation.block_count() * block_max_bytes &&
          can_ask(call.target);
 }

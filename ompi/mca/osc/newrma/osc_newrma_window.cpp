@@ -230,9 +230,7 @@ void Windows::update_pollable() noexcept {
 int Windows::poll() {
   int count = 0;
   serve();
-  // It may have to make operations, which refer to datatypes.
-  if (gathered.any() && !process->interrupts.inside())
-    gathered.for_each([](GatheredRow& each) { each.window->deliver_gathered(); });
+  if (gathered.any()) gathered.for_each([](GatheredRow& each) { each.window->deliver_gathered(); });
   for (std::size_t i = polled_.size(); i-- > 0;) {
     if (i >= polled_.size()) continue;  // messages that came in have ended the others' need
     Window& window = *polled_[i];

@@ -170,9 +170,11 @@ class Window final : private Host {
   /// A call that synchronizes: operations need not wait for more of them.
   void let_go();
   /// Carry out what has been gathered for a rank, or for all: before a call that synchronizes does
-  /// anything else, and in each turn of an MPI thread.
+  /// anything else, and in each turn.
   void deliver(Channel& to);
   void deliver_gathered();
+  /// A call that synchronizes: the next operations are the first of a row again.
+  void note_synchronized() noexcept { ++synchronized_; }
 
   /// A message of another rank, in any order.
   void receive(std::span<const std::byte> message);
@@ -185,10 +187,12 @@ class Window final : private Host {
            !later_.empty() || epochs_.has_unasked() || !leaving_.empty();
   }
   /// Does something wait for a turn that the interrupt thread can take?
-  [[nodiscard]] bool has_left_work() const noexcept { return !held_.empty() || !later_.empty(); }
+  [[nodiscard]] bool has_left_work() const noexcept {
+    return !held_.empty() || !later_.empty() || gathered_ != 0;
+  }
   /// Is nothing to do for a flush of that rank, nor for what waits for a call that synchronizes?
   [[nodiscard]] bool is_flushed(Rank target) const noexcept {
-    return gathered_ == 0 && !has_left_work() && epochs_.is_flushed(target);
+    return !has_left_work() && epochs_.is_flushed(target);
   }
   /// Be polled in each turn while that is needed; after whatever may change it.
   void update_polling();
@@ -292,6 +296,8 @@ class Window final : private Host {
   std::size_t transfers_in_flight_ = 0;
   std::size_t unsent_operations_ = 0;
   std::size_t gathered_ = 0;        ///< rows of operations (Channel::gathered)
+  std::uint32_t synchronized_ = 0;  ///< calls that synchronize; wraps
+  bool delivers_ = false;           ///< what an owner has not come for
   bool is_served_ = false;          ///< see Windows::try_serve()
   std::atomic<unsigned> calls_{0};  ///< see count_call(): a barrier, or orders nothing
   bool channels_left_ = false;

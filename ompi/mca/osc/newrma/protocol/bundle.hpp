@@ -68,20 +68,24 @@ class Bundle {
 /// turn has brought no more.
 class BurstPace {
  public:
-  static constexpr unsigned at_once = 2;
+  /// @param at_once  so many of a row go
+  explicit constexpr BurstPace(unsigned at_once) noexcept : at_once_(at_once) {}
 
   /// One more operation. @param turn  number of the progress turn; wraps
   [[nodiscard]] bool holds(std::uint32_t turn) noexcept {
     // A long row has turns in it: those that its own calls take.
-    const bool goes_on = turn == turn_ || (issued_ > at_once && turn - turn_ == 1);
+    const bool goes_on = turn == turn_ || (issued_ > at_once_ && turn - turn_ == 1);
     if (!goes_on) issued_ = 0;
     turn_ = turn;
-    return ++issued_ > at_once;
+    return ++issued_ > at_once_;
   }
+  /// The program has waited for those before: the row has ended.
+  void restart() noexcept { issued_ = 0; }
   /// A look in a progress turn: has the row ended?
   [[nodiscard]] bool has_ended() noexcept { return std::exchange(looked_at_, issued_) == issued_; }
 
  private:
+  unsigned at_once_;
   std::uint32_t turn_ = 0;
   std::uint64_t issued_ = 0;
   std::uint64_t looked_at_ = 0;

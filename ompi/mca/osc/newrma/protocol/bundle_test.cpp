@@ -66,31 +66,43 @@ TEST_CASE("A bundle without room takes nothing") {
   REQUIRE(!bundle.has_room(0));
 }
 
+constexpr unsigned at_once = 2;
+
 TEST_CASE("The first operations of a turn go at once, the others wait") {
-  BurstPace pace;
+  BurstPace pace(at_once);
   for (const std::uint32_t turn : {0U, 2U, 5U, 0xffffffffU, 1U}) {
-    for (unsigned i = 0; i < BurstPace::at_once; ++i) REQUIRE(!pace.holds(turn));
+    for (unsigned i = 0; i < at_once; ++i) REQUIRE(!pace.holds(turn));
     for (int i = 0; i < 5; ++i) REQUIRE(pace.holds(turn));
   }
 }
 
 TEST_CASE("A row of operations goes on over the turns of its own calls") {
-  BurstPace pace;
+  BurstPace pace(at_once);
   std::uint32_t turn = 0xfffffffeU;
-  for (unsigned i = 0; i < 3 * BurstPace::at_once; ++i) static_cast<void>(pace.holds(turn));
+  for (unsigned i = 0; i < 3 * at_once; ++i) static_cast<void>(pace.holds(turn));
   for (int i = 0; i < 10; ++i) REQUIRE(pace.holds(++turn));
   ++turn;
   REQUIRE(!pace.holds(++turn));  // the program has waited in between
 }
 
 TEST_CASE("Single operations with turns between them never wait") {
-  BurstPace pace;
+  BurstPace pace(at_once);
   for (std::uint32_t turn = 0; turn < 10; ++turn) REQUIRE(!pace.holds(turn));
 }
 
+TEST_CASE("A row that the program has waited for begins anew") {
+  BurstPace pace(at_once);
+  for (unsigned i = 0; i < at_once + 1; ++i) static_cast<void>(pace.holds(7));
+  for (int round = 0; round < 3; ++round) {
+    pace.restart();
+    for (unsigned i = 0; i < at_once; ++i) REQUIRE(!pace.holds(7));
+    REQUIRE(pace.holds(7));
+  }
+}
+
 TEST_CASE("A row has ended when a turn has brought no more") {
-  BurstPace pace;
-  for (unsigned i = 0; i < BurstPace::at_once + 1; ++i) static_cast<void>(pace.holds(7));
+  BurstPace pace(at_once);
+  for (unsigned i = 0; i < at_once + 1; ++i) static_cast<void>(pace.holds(7));
   REQUIRE(!pace.has_ended());
   REQUIRE(pace.holds(8));
   REQUIRE(!pace.has_ended());

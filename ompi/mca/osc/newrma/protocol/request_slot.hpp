@@ -71,6 +71,8 @@ class AskingPace {
   static constexpr std::uint32_t pause_max = 1024;
 
   [[nodiscard]] bool may_ask() noexcept { return left_ == 0 || --left_ == 0; }
+  /// Requests that were not asked, or will not be, since the owner did not come.
+  [[nodiscard]] std::uint32_t pause() const noexcept { return pause_; }
   /// Has the owner answered when it was asked last?
   [[nodiscard]] bool is_answered() const noexcept { return answered_; }
   void note_answered() noexcept {

@@ -213,11 +213,14 @@ TEST_CASE("an owner that does not come is asked ever more rarely", "[slot]") {
   CHECK(until_asked() == 0);
   for (const int passed : {1, 3, 7}) {
     pace.note_in_vain();
+    CHECK(pace.pause() == static_cast<std::uint32_t>(passed) + 1);
+    CHECK_FALSE(pace.is_answered());
     CHECK(until_asked() == passed);
   }
   for (int i = 0; i < 20; ++i) pace.note_in_vain();
   CHECK(until_asked() == static_cast<int>(AskingPace::pause_max) - 1);
   pace.note_answered();
+  CHECK(pace.is_answered());
   CHECK(until_asked() == 0);
 }
 
