@@ -73,16 +73,21 @@ void Window::deliver(Channel& to) {
     counters.asked_operations += row.count();
     for (const Block& each : row.blocks()) count_direct(each.bytes);
   } else {
-    // Calls that end epochs deliver first: it is the one in which they have been issued.
-    Access& access = *epochs_.access_to(gathered->target);
-    delivers_ = true;  // the owner has been asked
-    row.for_each([&](std::size_t index, const Block& block, std::byte* data) {
-      carry_out_far(call_of(*gathered, index, block, data), access, nullptr);
-    });
-    delivers_ = false;
+    must_run([&] { carry_out_each(*gathered); });
   }
   windows.gathered.give(*gathered);
   if (gathered_ == 0) update_polling();
+}
+
+/// The owner has not come.
+void Window::carry_out_each(GatheredRow& gathered) {
+  // Calls that end epochs deliver first: it is the one in which they have been issued.
+  Access& access = *epochs_.access_to(gathered.target);
+  delivers_ = true;
+  gathered.row.for_each([&](std::size_t index, const Block& block, std::byte* data) {
+    carry_out_far(call_of(gathered, index, block, data), access, nullptr);
+  });
+  delivers_ = false;
 }
 
 void Window::deliver_gathered() {

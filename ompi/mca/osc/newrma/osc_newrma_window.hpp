@@ -238,6 +238,7 @@ class Window final : private Host {
   [[nodiscard]] bool asks_for_blocks(const RmaOperation& operation);
   [[nodiscard]] bool can_gather(const OperationCall& call, const Access& access);
   [[nodiscard]] bool try_gather(const OperationCall& call, const Access& access);
+  void carry_out_each(GatheredRow& gathered);
   [[nodiscard]] bool carry_out_there(const OperationCall& call, Access& access);
   void carry_out_far(const OperationCall& call, Access& access, ompi_request_t** request);
   [[nodiscard]] Attached is_attached(const OperationCall& call) const noexcept;

@@ -73,7 +73,7 @@ class OperationRow {
 
   /// @param act  called with the index, the block and the data of each operation
   template <class Act>
-  void for_each(Act&& act) noexcept {
+  void for_each(Act&& act) {
     std::byte* data = data_.data();
     for (std::size_t i = 0; i < count_; ++i) {
       act(i, blocks_[i], data);
