@@ -115,10 +115,8 @@ bool ask_owner(ControlBlock& owner, AskingPace& pace, const RowHead& head,
   AskedRow& asked = owner.asked;
   const Clock::duration patience = patience_for(blocks.size());
   const auto claim = [&asked] { return asked.slot.try_claim(); };
-  if (!claim() && !look_until(Clock::now() + patience, claim)) {
-    pace.note_in_vain();
-    return false;
-  }
+  // That others ask it says nothing of an owner who does not come.
+  if (!claim() && !look_until(Clock::now() + patience, claim)) return false;
   asked.head = head;
   asked.count = static_cast<std::uint32_t>(blocks.size());
   asked.area.write(blocks, data);
