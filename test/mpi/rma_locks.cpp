@@ -139,6 +139,34 @@ TEST_CASE("A process that locks its own memory waits for who holds the lock") {
   }
 }
 
+// Shared locks let each other in: the first in the queue must not forget the one behind it.
+TEST_CASE("An operation of no bytes may take a ticket: the next one is let in meanwhile") {
+  if (size() < 3) return;
+  Array<Word> window(1, 0);
+  const Word value = 7;
+  if (rank() == 1) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window.win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 0) {
+    MPI_Win_lock_all(0, window.win);
+    MPI_Put(&value, 0, MPI_INT64_T, 1, 0, 0, MPI_INT64_T, window.win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);  // the first ticket is taken, if that takes one
+  if (rank() == 2) MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window.win);
+  if (rank() == 2) put(window, value, 1, 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 1) MPI_Win_unlock(1, window.win);
+  if (rank() == 2) {
+    MPI_Win_unlock(1, window.win);
+    MPI_Send(nullptr, 0, MPI_INT, 0, 1, MPI_COMM_WORLD);
+  }
+  if (rank() == 0) {
+    MPI_Recv(nullptr, 0, MPI_INT, 2, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Win_unlock_all(window.win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 1) CHECK(own(window) == 7);
+}
+
 TEST_CASE("Locks without operations") {
   Array<Word> window(1, 3);
   for (int turn = 0; turn < 20; ++turn) {

@@ -155,6 +155,8 @@ bool Window::copy_by_kernel(Kind kind, Rank target, std::ptrdiff_t displacement,
   Rail* const rail = to->copying_rail();
   if (rail == nullptr || to->unseen_writes.any() || memory_->refuses_copies(target)) return false;
   const std::uint64_t address = memory_->address_of(target) + begin;
+  // Not known yet: the general way finds out, which takes memory.
+  if (rail->copies != Rail::Copies::at_once) return false;
   CopyFunction* const by = kind == Kind::put ? rail->btl().btl_put : rail->btl().btl_get;
   if (!copies_at_once(*rail, address) || !copy_at_once(*rail, by, address, own)) return false;
   count_direct(own.size());
@@ -225,8 +227,8 @@ bool Window::asks_for_blocks(const RmaOperation& operation) {
   const OperationCall& call = operation.call();
   // Of longer blocks the kernel copies as many bytes in that time.
   constexpr std::uint64_t block_max_bytes = 64;
-  return !call.answers() && call.bytes() <= operation.block_count() * block_max_bytes &&
-         can_ask(call.target);
+  return !call.answers() && call.writes() &&
+         call.bytes() <= operation.block_count() * block_max_bytes && can_ask(call.target);
 }
 
 /// By the target's processor if it is at hand, or by the kernel. @returns  false: nothing is done
@@ -243,6 +245,8 @@ bool Window::carry_out_there(const OperationCall& call, Access& access) {
 
 Window::Way Window::way_of(const OperationCall& call, const Access& access) {
   if (is_direct(call.target)) return Way::direct;
+  // The bytes of a gathered one go at once: they lie in a row that is used again.
+  if (delivers_ && !call.answers()) return Way::messages;
   Endpoint* const endpoint = channel(call.target).endpoint();
   if (endpoint == nullptr || is_attached(call) != Attached::yes) return Way::messages;
   if (kernel_copies(*endpoint)) {
@@ -274,6 +278,7 @@ int Window::operate(const OperationCall& call, ompi_request_t** request) {
   Access* const access = epochs_.access_to(call.target);
   if (access == nullptr) return MPI_ERR_RMA_SYNC;
   if (call.bytes() == 0) {
+    update_polling();  // it may wait for a lock now
     if (request != nullptr) *request = &ompi_request_empty;
     return OMPI_SUCCESS;
   }

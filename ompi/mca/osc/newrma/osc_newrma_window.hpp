@@ -5,6 +5,7 @@
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -281,7 +282,7 @@ class Window final : private Host {
   Epochs epochs_;
   /// A rank's part that MPI has allocated and this process maps: of the last one looked for.
   struct {
-    Rank rank = MPI_UNDEFINED;
+    Rank rank = std::numeric_limits<Rank>::min();  ///< nothing that MPI names
     int displacement_unit = 1;
     std::byte* data = nullptr;
     std::uint64_t bytes = 0;

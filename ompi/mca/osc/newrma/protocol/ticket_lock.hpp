@@ -31,9 +31,9 @@ class TicketLock {
 
   /// Enter, if it is this ticket's turn. Not again once it has returned true.
   [[nodiscard]] bool try_enter(Ticket ticket, LockType type) noexcept {
-    // L2, pairs with L1: what those inside before have written.
+    // L2, pairs with L1: what those inside before have written. Behind this one's ticket: L4.
     const std::atomic_uint32_t::value_type turn =
-        (type == LockType::shared ? shared_turn_ : exclusive_turn_).load(std::memory_order_acquire);
+        (type == LockType::shared ? shared_turn_ : exclusive_turn_).load(std::memory_order_seq_cst);
     if (turn != ticket) return false;
     // A shared one lets the next ticket in if that is shared, too. Only who has the turn writes it.
     // Not by a store: L4.
@@ -46,8 +46,7 @@ class TicketLock {
   void leave(LockType type) noexcept {
     // L1: all that this holder has written comes before the next one's entry.
     if (type == LockType::exclusive)
-      shared_turn_.store(shared_turn_.load(std::memory_order_relaxed) + 1,
-                         std::memory_order_release);
+      shared_turn_.store(shared_turn_.load(std::memory_order_relaxed) + 1, turn_order);
     exclusive_turn_.fetch_add(1, std::memory_order_seq_cst);
   }
 
@@ -68,6 +67,13 @@ class TicketLock {
   }
 
  private:
+  /// Of a store that must be visible before is_taken() looks (L4). On x86-64 the atomic operation
+  /// between the two sees to that.
+#if defined(__x86_64__)
+  static constexpr std::memory_order turn_order = std::memory_order_release;
+#else
+  static constexpr std::memory_order turn_order = std::memory_order_seq_cst;
+#endif
   Atomic<std::uint32_t> next_{0};
   Atomic<std::uint32_t> shared_turn_{0};     ///< the ticket that may enter shared
   Atomic<std::uint32_t> exclusive_turn_{0};  ///< the same exclusively: so many have left

@@ -45,7 +45,7 @@ class FaultyLock {
   bool try_enter(Ticket ticket, LockType type) noexcept {
     const bool looks_at_shared = type == S || fault == Fault::writer_minds_no_reader;
     const std::uint32_t turn =
-        (looks_at_shared ? shared_turn_ : exclusive_turn_).load(std::memory_order_acquire);
+        (looks_at_shared ? shared_turn_ : exclusive_turn_).load(std::memory_order_seq_cst);
     if (turn != ticket) return false;
     const bool passes_on = (type == S && fault != Fault::readers_do_not_pass_on) ||
                            (type == X && fault == Fault::reader_minds_no_writer);
