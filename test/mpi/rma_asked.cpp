@@ -396,6 +396,41 @@ TEST_CASE("a column of a matrix reaches a target that comes and goes") {
   MPI_Type_free(&column);
 }
 
+TEST_CASE("the kernel copies a longer put or get alone, and many are asked for together") {
+  if (size() != 2 || over_tcp()) return;
+  Array<Word> window(64);
+  if (rank() == 0) {
+    Counters counters;
+    Word words[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    Word back[8] = {};
+    const auto put_and_flush = [&](int count, int times) {
+      for (int i = 0; i < times; ++i)
+        MPI_Put(words, count, MPI_INT64_T, 1, window.index(1, 8 * static_cast<std::size_t>(i)),
+                count, MPI_INT64_T, window.win);
+      MPI_Win_flush(1, window.win);
+      return counters["asked_operations"];
+    };
+    MPI_Win_lock_all(0, window.win);
+    bool asks_together = false;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!asks_together && std::chrono::steady_clock::now() < end) {
+      const auto before = put_and_flush(4, 1);
+      const auto asked = put_and_flush(4, 1);
+      if (asked == before) continue;  // the other process had no processor just now
+      ++words[7];
+      CHECK(put_and_flush(8, 1) == asked);
+      MPI_Get(back, 8, MPI_INT64_T, 1, window.index(1, 0), 8, MPI_INT64_T, window.win);
+      MPI_Win_flush(1, window.win);
+      CHECK(counters["asked_operations"] == asked);
+      CHECK(std::equal(words, words + 8, back));
+      asks_together = put_and_flush(8, 8) > asked;
+    }
+    CHECK(asks_together);
+    MPI_Win_unlock_all(window.win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 TEST_CASE("what the kernel copies does not overtake an accumulate that goes as a message") {
   if (size() < 2) return;
   struct Pair {

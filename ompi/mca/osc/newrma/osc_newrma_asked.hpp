@@ -25,6 +25,8 @@ struct alignas(64) AskedRow {
 
 /// An operation that may be asked for has at most so many bytes: more the kernel copies as fast.
 inline constexpr std::uint64_t asked_max_bytes = 64;
+/// A put or get alone: what lies in the cache line of the slot, beside its block.
+inline constexpr std::uint64_t asked_alone_max_bytes = 32;
 
 /// One more operation. @param call  a simple one (CopiedMemory::is_simple) of asked_max_bytes
 [[nodiscard]] RowHead row_head_of(const OperationCall& call) noexcept;

@@ -120,7 +120,7 @@ template <class Act>
 /// The short way of a put or get that the kernel carries out at once.
 bool copy_by_kernel(ompi_win_t* win, Kind kind, void* own, int target, std::ptrdiff_t displacement,
                     std::uint64_t bytes) noexcept {
-  if (bytes <= asked_max_bytes || bytes > CopiedMemory::simple_max_bytes) return false;
+  if (bytes <= asked_alone_max_bytes || bytes > CopiedMemory::simple_max_bytes) return false;
   Window& window = window_of(win);
   {
     const Entry entry;

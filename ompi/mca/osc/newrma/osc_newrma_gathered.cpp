@@ -42,13 +42,18 @@ bool Window::can_gather(const OperationCall& call, const Access& access) {
   return is_passive(access.epoch) && to.asking.is_answered() && to.takes_write(call.bytes());
 }
 
+/// Is one more operation behind enough others since a call that synchronizes?
+bool Window::stands_in_row(Channel& to) noexcept {
+  if (std::exchange(to.gathers_since, synchronized_) != synchronized_) to.gathering.restart();
+  return to.gathering.holds(process->driver.turns());
+}
+
 /// @returns  false: it must go by itself, behind those that have been gathered
 bool Window::try_gather(const OperationCall& call, const Access& access) {
   if (!can_gather(call, access)) return false;
   const RowHead head = row_head_of(call);
   Channel& to = channel(call.target);
-  if (std::exchange(to.gathers_since, synchronized_) != synchronized_) to.gathering.restart();
-  if (!to.gathering.holds(process->driver.turns())) return false;
+  if (!stands_in_row(to)) return false;
   if (to.gathered != nullptr && !to.gathered->row.takes(head, call.bytes())) {
     deliver(to);
     if (!can_gather(call, access)) return false;  // they have gone another way

@@ -154,6 +154,9 @@ bool Window::copy_by_kernel(Kind kind, Rank target, std::ptrdiff_t displacement,
   if (begin > bytes || own.size() > bytes - begin) return false;
   Rail* const rail = to->copying_rail();
   if (rail == nullptr || to->unseen_writes.any() || memory_->refuses_copies(target)) return false;
+  // Its owner may be asked, or several are gathered.
+  if (own.size() <= asked_max_bytes && (!to->asking.is_answered() || stands_in_row(*to)))
+    return false;
   const std::uint64_t address = memory_->address_of(target) + begin;
   // Not known yet: the general way finds out, which takes memory.
   if (rail->copies != Rail::Copies::at_once) return false;
@@ -213,6 +216,10 @@ bool Window::can_ask(Rank target) {
 bool Window::ask_for(const OperationCall& call, const Access& access) {
   if (!asks_owner(call, access)) return false;
   Channel& to = channel(call.target);
+  // A longer put or get alone costs what the kernel's copy does. Of an owner that has been there it
+  // is known that a row of them pays.
+  if (!call.accumulates() && call.bytes() > asked_alone_max_bytes && to.asking.is_answered())
+    return false;
   if (!to.asking.may_ask()) return false;
   only_one.clear();
   add_to_row(only_one, row_head_of(call), call);

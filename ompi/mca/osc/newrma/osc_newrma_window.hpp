@@ -238,6 +238,7 @@ class Window final : private Host {
   [[nodiscard]] bool ask_for(const OperationCall& call, const Access& access);
   [[nodiscard]] bool asks_for_blocks(const RmaOperation& operation);
   [[nodiscard]] bool can_gather(const OperationCall& call, const Access& access);
+  [[nodiscard]] bool stands_in_row(Channel& to) noexcept;
   [[nodiscard]] bool try_gather(const OperationCall& call, const Access& access);
   void carry_out_each(GatheredRow& gathered);
   [[nodiscard]] bool carry_out_there(const OperationCall& call, Access& access);
