@@ -175,6 +175,25 @@ int flush_target(int target, ompi_win_t* win, bool local) noexcept {
   return OMPI_SUCCESS;
 }
 
+/// A lock that is free, while there is no other epoch, and its end. What enters or leaves it is an
+/// atomic operation behind all stores.
+/// @param act     (Epochs&) -> bool: has it been done at once?
+/// @param target  of a call that names one
+template <class Act>
+bool do_at_once(ompi_win_t* win, Act&& act, Rank target = 0) noexcept {
+  Window& window = window_of(win);
+  if (!window.has_rank(target)) return false;
+  bool done = false;
+  {
+    const LeavingEntry entry(process->interrupts);
+    if (window.has_left_work()) return false;
+    must_run([&] { done = act(window.epochs()); });
+    window.note_synchronized();
+  }
+  if (done) progress_now_and_then(window.count_call());
+  return done;
+}
+
 int synchronize_memory(ompi_win_t*) noexcept {
   await_stores();
   opal_progress();
@@ -203,16 +222,29 @@ void fill_epochs(ompi_osc_base_module_t& table) noexcept {
   };
   table.osc_test = test_exposure;
   table.osc_lock = [](int type, int target, int assertion, ompi_win_t* win) -> int {
+    const auto enter = [=](Epochs& epochs) {
+      return !has(assertion, MPI_MODE_NOCHECK) && epochs.try_lock(type_of_lock(type), target);
+    };
+    if (do_at_once(win, enter, target)) return OMPI_SUCCESS;
     return ask_and_wait(win, Leaves::none, lock_of(window_of(win), type, target, assertion),
                         target);
   };
   table.osc_unlock = [](int target, ompi_win_t* win) -> int {
+    if (do_at_once(
+            win, [=](Epochs& epochs) { return epochs.try_unlock(target); }, target))
+      return OMPI_SUCCESS;
     return ask_and_wait(win, Leaves::to_target, unlock_of(target), target);
   };
   table.osc_lock_all = [](int assertion, ompi_win_t* win) -> int {
+    const auto enter = [=, &memory = window_of(win).memory()](Epochs& epochs) {
+      return !has(assertion, MPI_MODE_NOCHECK) && epochs.try_lock_all(memory.mapped_ranks());
+    };
+    if (do_at_once(win, enter)) return OMPI_SUCCESS;
     return ask_and_wait(win, Leaves::none, lock_all_of(window_of(win), assertion));
   };
   table.osc_unlock_all = [](ompi_win_t* win) -> int {
+    if (do_at_once(win, [](Epochs& epochs) { return epochs.try_unlock_all(); }))
+      return OMPI_SUCCESS;
     return ask_and_wait(win, Leaves::all, unlock_every);
   };
   table.osc_sync = synchronize_memory;

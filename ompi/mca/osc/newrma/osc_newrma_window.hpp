@@ -93,9 +93,7 @@ class Window final : private Host {
     if (begin > mapped_.bytes || bytes > mapped_.bytes - begin) return nullptr;
     if (mapped_.copies_later && bytes >= tunables.later_min) return nullptr;
     // Not before: it records that the program accesses that rank.
-    const Access* access = epochs_.last_access_to(target);
-    if (access == nullptr) access = find_access(target);
-    if (access == nullptr || !Epochs::is_open(*access)) return nullptr;
+    if (!has_open_access(target)) return nullptr;
     count_direct(bytes);
     return mapped_.data + begin;
   }
@@ -255,6 +253,14 @@ class Window final : private Host {
     return last_channel_ != nullptr && last_channel_->rank() == rank ? last_channel_ : nullptr;
   }
   [[nodiscard]] const Access* find_access(Rank target) noexcept;
+  [[nodiscard]] bool has_open_access(Rank target) noexcept {
+    const Access* access = epochs_.last_access_to(target);
+    if (access == nullptr) {
+      if (epochs_.has_entered(target)) return true;
+      access = find_access(target);
+    }
+    return access != nullptr && Epochs::is_open(*access);
+  }
   [[nodiscard]] Way way_of(const OperationCall& call, const Access& access);
   [[nodiscard]] RmaOperation* make_operation(const OperationCall& call, Way way,
                                              ompi_request_t** request);

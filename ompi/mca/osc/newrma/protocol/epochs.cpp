@@ -84,6 +84,7 @@ bool Epochs::complete(Event* ended) {
 }
 
 bool Epochs::post(std::span<const Rank> group) {
+  settle();
   if (exposure_ != nullptr || fence_in_use()) return false;
   drop_idle_fence();
   exposure_ = &open(EpochKind::exposure);
@@ -106,6 +107,11 @@ bool Epochs::test(bool& done) {
 }
 
 bool Epochs::lock(LockType type, Rank target, bool no_check, Event* granted) {
+  if (!no_check && try_lock(type, target)) {
+    happen_now(granted);
+    return true;
+  }
+  settle();
   if (access_ != nullptr || lock_all_ != nullptr || fence_in_use() || locks_.contains(target))
     return false;
   drop_idle_fence();
@@ -121,6 +127,10 @@ bool Epochs::lock(LockType type, Rank target, bool no_check, Event* granted) {
 }
 
 bool Epochs::unlock(Rank target, Event* ended) {
+  if (try_unlock(target)) {
+    happen_now(ended);
+    return true;
+  }
   const auto found = locks_.find(target);
   if (found == locks_.end()) return false;
   Epoch* epoch = found->second;
@@ -131,6 +141,10 @@ bool Epochs::unlock(Rank target, Event* ended) {
 }
 
 bool Epochs::lock_all(bool no_check, std::span<const Rank> now, Event* granted) {
+  if (!no_check && try_lock_all(now)) {
+    happen_now(granted);
+    return true;
+  }
   if (has_access_epoch() || fence_in_use()) return false;
   drop_idle_fence();
   lock_all_ = &open(EpochKind::lock_all);
@@ -147,6 +161,10 @@ bool Epochs::lock_all(bool no_check, std::span<const Rank> now, Event* granted) 
 }
 
 bool Epochs::unlock_all(Event* ended) {
+  if (try_unlock_all()) {
+    happen_now(ended);
+    return true;
+  }
   if (lock_all_ == nullptr) return false;
   close(lock_all_, ended);
   run();
@@ -163,6 +181,10 @@ void Epochs::flush_access(Access& access, bool local, Event& done) {
 }
 
 bool Epochs::flush(Rank target, bool local, Event& done) {
+  if (has_entered(target) || (entered_.held && entered_.kind == EpochKind::lock_all)) {
+    happen_now(&done);
+    return true;
+  }
   Epoch* epoch = lock_all_;
   if (const auto found = locks_.find(target); found != locks_.end()) epoch = found->second;
   if (epoch == nullptr) return false;
@@ -175,6 +197,10 @@ bool Epochs::flush(Rank target, bool local, Event& done) {
 }
 
 bool Epochs::flush_all(bool local, Event& done) {
+  if (entered_.held) {
+    happen_now(&done);
+    return true;
+  }
   if (!in_passive_epoch()) return false;
   ++done.pending;  // not before all are counted
   if (lock_all_ != nullptr) {
@@ -189,6 +215,7 @@ bool Epochs::flush_all(bool local, Event& done) {
 // Operations.
 
 Access* Epochs::find_access(Rank target) {
+  settle();
   Epoch* epoch = lock_all_;
   if (const auto found = locks_.find(target); found != locks_.end()) {
     epoch = found->second;

@@ -211,12 +211,32 @@ class Epochs {
   /// `now` are.
   [[nodiscard]] bool lock_all(bool no_check, std::span<const Rank> now, Event* granted);
   [[nodiscard]] bool unlock_all(Event* ended);
+
+  // The same of locks that are free while there is no other epoch, at once. They need no epoch
+  // until more is asked of them than to be left.
+
+  /// @returns  false: nothing has been done, lock() is to be called
+  [[nodiscard]] bool try_lock(LockType type, Rank target);
+  /// @param now  ascending. @returns  false: lock_all() is to be called
+  [[nodiscard]] bool try_lock_all(std::span<const Rank> now);
+  /// Everything that has been issued under it has been carried out in its call.
+  /// @returns  false: it has not been entered so; nothing has been done
+  [[nodiscard]] bool try_unlock(Rank target);
+  [[nodiscard]] bool try_unlock_all();
+  /// Has the lock of that rank been entered so, and not got an epoch?
+  [[nodiscard]] bool has_entered(Rank target) const noexcept {
+    if (static_cast<std::uint32_t>(target - entered_.first) < entered_.neighbours) return true;
+    return entered_.held && entered_.neighbours == 0 &&
+           std::ranges::binary_search(entered_.targets, target);
+  }
+
   /// What was issued before, and no more, is at its target, or (`local`) has left its buffers.
   [[nodiscard]] bool flush(Rank target, bool local, Event& done);
   [[nodiscard]] bool flush_all(bool local, Event& done);
   /// Would a flush of that rank, the one last accessed under locks, happen at once and change
   /// nothing?
   [[nodiscard]] bool is_flushed(Rank target) const noexcept {
+    if (has_entered(target)) return true;
     const Access* const access = last_access_;
     return access != nullptr && access->target == target && is_passive(access->epoch) &&
            is_clear(*access) && !access->asked_ahead;
@@ -273,7 +293,7 @@ class Epochs {
   /// Is there an epoch that has not ended, the one behind the last fence left out?
   [[nodiscard]] bool in_use() const noexcept;
   [[nodiscard]] bool in_passive_epoch() const noexcept {
-    return lock_all_ != nullptr || !locks_.empty();
+    return entered_.held || lock_all_ != nullptr || !locks_.empty();
   }
   /// Is there an epoch that the program has not closed? The one behind the last fence counts if it
   /// has operations.
@@ -301,6 +321,23 @@ class Epochs {
     std::uint32_t id = 0;
   };
 
+  /// Locks that have been entered while there was no epoch.
+  struct EnteredLocks {
+    EpochKind kind{};  ///< lock or lock_all
+    LockType type{};
+    bool held = false;
+    Rank first = 0;
+    std::uint32_t neighbours = 0;  ///< if the targets are so many neighbours from `first` on
+    std::vector<Rank> targets;     ///< ascending
+  };
+
+  [[nodiscard]] bool try_enter_all(EpochKind kind, LockType type, std::span<const Rank> targets);
+  [[nodiscard]] bool try_enter_now(Rank target, LockType type);
+  void leave_first(std::size_t count);
+  void set_entered() noexcept;
+  [[nodiscard]] bool drop_entered() noexcept;
+  void leave_entered();
+  void settle();
   [[nodiscard]] Epoch& open(EpochKind kind);
   void close(Epoch*& epoch, Event* ended);
   void drop_idle_fence();
@@ -314,8 +351,17 @@ class Epochs {
   }
   void flush_access(Access& access, bool local, Event& done);
 
+  /// What comes in meanwhile is only recorded.
   template <class Body>
-  void run_alone(Body&& body);
+  void run_alone(Body&& body) {
+    running_ = true;
+    try {
+      body();
+    } catch (...) {
+      host_.end_without_memory();
+    }
+    running_ = false;
+  }
   void run();
   [[nodiscard]] bool step();
   void look_at(Access& access);
@@ -373,6 +419,7 @@ class Epochs {
   [[nodiscard]] bool barrier_ended(Epoch& epoch);
   [[nodiscard]] bool is_exposure_over(const Epoch& epoch);
   void happen(Event* event);
+  void happen_now(Event* event);
 
   Host& host_;
   const Rank self_;
@@ -386,6 +433,7 @@ class Epochs {
   Epoch* exposure_ = nullptr;
   Epoch* lock_all_ = nullptr;
   std::map<Rank, Epoch*> locks_;
+  EnteredLocks entered_;
   std::unordered_map<Rank, Peer> peers_;
   std::unordered_map<std::uint32_t, Access*> by_id_;  ///< those that are named
   RingQueue<WantedLock> wanted_locks_;

@@ -75,6 +75,13 @@ const std::vector<Row> rows{
      "n n y n y y  n n n n  n n  n n n  y n"},
     {"lock", [](Bench& b) { REQUIRE(b.epochs.lock(LockType::shared, 1, false, nullptr)); },
      "n n n y n n  n y y n  n n  y n y  y n"},
+    {"lock that was free",
+     [](Bench& b) {
+       b.mapped.insert(1);
+       REQUIRE(b.epochs.lock(LockType::shared, 1, false, nullptr));
+       REQUIRE(b.epochs.has_entered(1));
+     },
+     "n n n y n n  n y y n  n n  y n y  y n"},
     {"lock inside exposure",
      [](Bench& b) {
        REQUIRE(b.epochs.post(only_2));
@@ -82,6 +89,13 @@ const std::vector<Row> rows{
      },
      "n n n n y y  n y y n  n n  y n y  y n"},
     {"lock_all", [](Bench& b) { REQUIRE(b.epochs.lock_all(false, {}, nullptr)); },
+     "n n n y n n  n n n n  n y  y y y  y y"},
+    {"lock_all that was free",
+     [](Bench& b) {
+       b.mapped = {1, 3};
+       REQUIRE(b.epochs.lock_all(false, std::vector<Rank>{0, 1, 3}, nullptr));
+       REQUIRE(b.epochs.has_entered(1));
+     },
      "n n n y n n  n n n n  n y  y y y  y y"},
     {"lock_all without a check", [](Bench& b) { REQUIRE(b.epochs.lock_all(true, {}, nullptr)); },
      "n n n y n n  n n n n  n y  y y y  y y"},

@@ -120,14 +120,21 @@ TEST_CASE("whoever lets the next tickets in says so", "[epochs][lock]") {
   bench.says_tickets = true;
   REQUIRE(bench.epochs.lock(X, 1, false, nullptr));
   CHECK(bench.said().empty());  // an exclusive one lets nobody in, and does not wait
+  const auto next = bench.locks[1].take();
   REQUIRE(bench.epochs.unlock(1, nullptr));
   CHECK(bench.said() == "passed 1");
+  REQUIRE(bench.locks[1].try_enter(next, X));
   REQUIRE(bench.epochs.lock(S, 1, false, nullptr));
+  CHECK(bench.said() == "took 1");
+  bench.locks[1].leave(X);
+  static_cast<void>(bench.locks[1].take());
+  bench.epochs.poll();
   CHECK(bench.said() == "passed 1");  // the next may be shared, too
   REQUIRE(bench.epochs.unlock(1, nullptr));
   CHECK(bench.said() == "passed 1");
   bench.hear(2, Notice::lock, value_of(X));
   CHECK(bench.said() == "took 0, granted>2");
+  static_cast<void>(bench.locks[0].take());
   bench.epochs.on_notice(2, {.notice = Notice::unlock, .type = X, .value = 1});
   CHECK(bench.said() == "passed 0, unlocked>2");
 }
@@ -142,7 +149,7 @@ TEST_CASE("a lock that another holds is asked for by name", "[epochs][lock]") {
   CHECK(bench.said() == "took 1");
   bench.locks[1].leave(X);
   bench.epochs.poll();
-  CHECK(bench.said() == "passed 1, granted");
+  CHECK(bench.said() == "granted");
 }
 
 TEST_CASE("a look notice serves tickets without a poll", "[epochs][lock]") {

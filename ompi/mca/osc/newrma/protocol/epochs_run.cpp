@@ -38,18 +38,6 @@ void Epochs::look_at_accesses(Rank target) {
   }
 }
 
-/// What comes in meanwhile is only recorded.
-template <class Body>
-void Epochs::run_alone(Body&& body) {
-  running_ = true;
-  try {
-    body();
-  } catch (...) {
-    host_.end_without_memory();
-  }
-  running_ = false;
-}
-
 void Epochs::run() {
   if (running_) return;
   run_alone([this] {
@@ -114,13 +102,13 @@ WindowLock::Ticket Epochs::take_ticket(Rank owner) {
 
 bool Epochs::try_enter(WindowLock& lock, Rank owner, WindowLock::Ticket ticket, LockType type) {
   if (!lock.try_enter(ticket, type)) return false;
-  if (type == LockType::shared) host_.passed_turn(owner);
+  if (type == LockType::shared && lock.is_taken(ticket + 1)) host_.passed_turn(owner);
   return true;
 }
 
 void Epochs::leave(WindowLock& lock, Rank owner, LockType type) {
   lock.leave(type);
-  host_.passed_turn(owner);
+  if (lock.is_in_use()) host_.passed_turn(owner);
 }
 
 void Epochs::ask(Access& access) {
@@ -416,7 +404,13 @@ void Epochs::happen(Event* event) {
   if (event != nullptr && --event->pending == 0) host_.happened(*event);
 }
 
+/// Nothing is pending for it.
+void Epochs::happen_now(Event* event) {
+  if (event != nullptr && event->pending == 0) host_.happened(*event);
+}
+
 bool Epochs::in_use() const noexcept {
+  if (entered_.held) return true;
   return std::ranges::any_of(epochs_, [this](const auto& each) {
     return each.get() != fence_ || !each->accesses.empty();
   });

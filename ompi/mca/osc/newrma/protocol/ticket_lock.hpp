@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 namespace overlap::newrma {
 
@@ -31,15 +32,21 @@ class TicketLock {
 
   /// Enter, if it is this ticket's turn. Not again once it has returned true.
   [[nodiscard]] bool try_enter(Ticket ticket, LockType type) noexcept {
-    // L2, pairs with L1: what those inside before have written. Behind this one's ticket: L4.
-    const std::atomic_uint32_t::value_type turn =
-        (type == LockType::shared ? shared_turn_ : exclusive_turn_).load(std::memory_order_seq_cst);
-    if (turn != ticket) return false;
-    // A shared one lets the next ticket in if that is shared, too. Only who has the turn writes it.
-    // Not by a store: L4.
-    if (type == LockType::shared)
-      static_cast<void>(shared_turn_.exchange(ticket + 1, std::memory_order_seq_cst));
+    if (turn_of(type) != ticket) return false;  // L2
+    if (type == LockType::shared) let_next_in(ticket);
     return true;
+  }
+
+  /// Take a ticket and enter, if nobody is in the way. @returns  nothing: nothing is done
+  [[nodiscard]] std::optional<Ticket> try_lock(LockType type) noexcept {
+    const Ticket turn = turn_of(type);  // L2
+    // Who fails takes the cache line from nobody.
+    if (next_.load(std::memory_order_relaxed) != turn) return {};
+    // L3: if the ticket whose turn it is has not been taken yet, nobody else moves the turn.
+    Ticket next = turn;
+    if (!next_.compare_exchange_strong(next, turn + 1, std::memory_order_seq_cst)) return {};
+    if (type == LockType::shared) let_next_in(turn);
+    return turn;
   }
 
   /// Leave. @param type  as it was entered
@@ -58,6 +65,9 @@ class TicketLock {
     return static_cast<std::int32_t>(next_.load(std::memory_order_seq_cst) - ticket) > 0;
   }
 
+  /// Is anybody inside, or in the queue? Asked behind a leave: if not, nobody has been let in.
+  [[nodiscard]] bool is_in_use() const noexcept { return is_taken(exclusive_turn()); }
+
   /// The tickets that may enter now, shared and exclusively; hints.
   [[nodiscard]] Ticket shared_turn() const noexcept {
     return shared_turn_.load(std::memory_order_relaxed);
@@ -67,6 +77,17 @@ class TicketLock {
   }
 
  private:
+  [[nodiscard]] Ticket turn_of(LockType type) const noexcept {
+    // L2, pairs with L1: what those inside before have written. Behind this one's ticket: L4.
+    return (type == LockType::shared ? shared_turn_ : exclusive_turn_)
+        .load(std::memory_order_seq_cst);
+  }
+  /// A shared one lets the next ticket in if that is shared, too. Only who has the turn writes it.
+  void let_next_in(Ticket ticket) noexcept {
+    // Not by a store: L4.
+    static_cast<void>(shared_turn_.exchange(ticket + 1, std::memory_order_seq_cst));
+  }
+
   /// Of a store that must be visible before is_taken() looks (L4). On x86-64 the atomic operation
   /// between the two sees to that.
 #if defined(__x86_64__)

@@ -31,6 +31,9 @@ enum class Fault : std::uint8_t {
   writer_wakes_no_reader,
   writer_minds_no_reader,  ///< an exclusive one looks at the shared turn
   reader_minds_no_writer,  ///< the exclusive holder lets shared ones in when it enters
+  tries_any_ticket,        ///< who tries takes the next ticket and enters, whoever is inside
+  tries_in_two_steps,      ///< who tries looks and takes
+  tried_do_not_pass_on,    ///< a shared one that has entered at once keeps the next one out
 };
 
 /// A copy of TicketLock with one fault planted; without one it is the same, step by step.
@@ -51,6 +54,21 @@ class FaultyLock {
                            (type == X && fault == Fault::reader_minds_no_writer);
     if (passes_on) static_cast<void>(shared_turn_.exchange(ticket + 1, std::memory_order_seq_cst));
     return true;
+  }
+  std::optional<Ticket> try_lock(LockType type) noexcept {
+    const Atomic<std::uint32_t>& turns = type == S ? shared_turn_ : exclusive_turn_;
+    const Ticket turn =
+        (fault == Fault::tries_any_ticket ? next_ : turns).load(std::memory_order_seq_cst);
+    if (next_.load(std::memory_order_relaxed) != turn) return {};
+    Ticket next = turn;
+    if (fault == Fault::tries_in_two_steps) {
+      next_.store(turn + 1, std::memory_order_release);
+    } else if (!next_.compare_exchange_strong(next, turn + 1, std::memory_order_seq_cst)) {
+      return {};
+    }
+    if (type == S && fault != Fault::tried_do_not_pass_on)
+      static_cast<void>(shared_turn_.exchange(turn + 1, std::memory_order_seq_cst));
+    return turn;
   }
   void leave(LockType type) noexcept {
     const bool moves_shared = (type == X && fault != Fault::writer_wakes_no_reader &&
@@ -103,7 +121,9 @@ enum class Mode : std::uint8_t {
 template <class Lock>
 class Scenario {
  public:
-  Scenario(std::vector<Script> scripts, Mode mode) : scripts_(std::move(scripts)), mode_(mode) {}
+  /// @param tries  so many threads, the first ones, try to enter without standing in the queue
+  Scenario(std::vector<Script> scripts, Mode mode, std::size_t tries = 0)
+      : scripts_(std::move(scripts)), mode_(mode), tries_(tries) {}
 
   Verdict explore() {
     std::vector<std::function<void()>> threads;
@@ -131,20 +151,29 @@ class Scenario {
 
   void play(std::size_t me) {
     for (const LockType type : scripts_[me]) {
-      const std::uint32_t ticket = lock_->take();
-      standings_[me].push_back({ticket, type});
-      if (!lock_->try_enter(ticket, type)) {  // once in vain, then when it can be true
-        do {
-          Machine::current->step(
-              {StepKind::await_equal, type == S ? shared_turn_cell : exclusive_turn_cell, ticket});
-        } while (!lock_->try_enter(ticket, type));
-      }
+      if (me >= tries_ || !try_lock(me, type)) stand_in_queue(me, type);
       check_entry(standings_[me].back());
       standings_[me].back().place = Standing::Place::inside;
       work(type);
       standings_[me].back().place = Standing::Place::gone;
       lock_->leave(type);
     }
+  }
+
+  bool try_lock(std::size_t me, LockType type) {
+    const std::optional<std::uint32_t> ticket = lock_->try_lock(type);
+    if (ticket) standings_[me].push_back({*ticket, type});
+    return ticket.has_value();
+  }
+
+  void stand_in_queue(std::size_t me, LockType type) {
+    const std::uint32_t ticket = lock_->take();
+    standings_[me].push_back({ticket, type});
+    if (lock_->try_enter(ticket, type)) return;  // once in vain, then when it can be true
+    do {
+      Machine::current->step(
+          {StepKind::await_equal, type == S ? shared_turn_cell : exclusive_turn_cell, ticket});
+    } while (!lock_->try_enter(ticket, type));
   }
 
   void check_entry(const Standing& entering) {
@@ -175,6 +204,7 @@ class Scenario {
 
   std::vector<Script> scripts_;
   Mode mode_;
+  std::size_t tries_;
   std::optional<Lock> lock_;
   std::optional<Atomic<std::uint32_t>> data_, copy_, arrived_;
   std::vector<std::vector<Standing>> standings_;
@@ -183,13 +213,15 @@ class Scenario {
 using Real = TicketLock<Atomic>;
 
 template <class Lock = Real>
-Verdict explore(const std::vector<Script>& scripts, Mode mode = Mode::alone) {
-  return Scenario<Lock>(scripts, mode).explore();
+Verdict explore(const std::vector<Script>& scripts, Mode mode = Mode::alone,
+                std::size_t tries = 0) {
+  return Scenario<Lock>(scripts, mode, tries).explore();
 }
 
 template <Fault fault>
-Outcome outcome_of(const std::vector<Script>& scripts, Mode mode = Mode::alone) {
-  return explore<FaultyLock<fault>>(scripts, mode).outcome;
+Outcome outcome_of(const std::vector<Script>& scripts, Mode mode = Mode::alone,
+                   std::size_t tries = 0) {
+  return explore<FaultyLock<fault>>(scripts, mode, tries).outcome;
 }
 
 void check_holds(const Verdict& verdict) {
@@ -231,6 +263,21 @@ TEST_CASE("three processes, two rounds, every mix", "[.][ticket_lock][long]") {
     for (std::size_t b = a; b < two_rounds.size(); ++b)
       for (std::size_t c = b; c < two_rounds.size(); ++c)
         check_holds(explore({two_rounds[a], two_rounds[b], two_rounds[c]}));
+}
+
+TEST_CASE("processes that enter at once where nobody is in the way", "[ticket_lock][model]") {
+  for (const Script& first : two_rounds)
+    for (const Script& second : two_rounds) {
+      check_holds(explore({first, second}, Mode::alone, 1));
+      check_holds(explore({first, second}, Mode::alone, 2));
+    }
+  for (const LockType a : {S, X})
+    for (const LockType b : {S, X})
+      for (const LockType c : {S, X})
+        for (const std::size_t tries : {1U, 2U, 3U})
+          check_holds(explore({{a}, {b}, {c}}, Mode::alone, tries));
+  check_holds(explore({{S}, {S}}, Mode::together, 1));
+  check_holds(explore({{S}, {S}, {S}}, Mode::together, 3));
 }
 
 TEST_CASE("shared neighbours are inside together whoever comes first", "[ticket_lock][model]") {
@@ -289,10 +336,12 @@ TEST_CASE("a ticket taken for another process", "[ticket_lock][model]") {
 TEST_CASE("the copy without a fault is the lock", "[ticket_lock][model]") {
   for (const Script& first : two_rounds) {
     const std::vector<Script> scripts{first, {X, S}};
-    const Verdict copy = explore<FaultyLock<Fault::none>>(scripts);
-    const Verdict real = explore(scripts);
-    CHECK(copy.outcome == Outcome::holds);
-    CHECK(copy.states == real.states);
+    for (const std::size_t tries : {0U, 1U, 2U}) {
+      const Verdict copy = explore<FaultyLock<Fault::none>>(scripts, Mode::alone, tries);
+      const Verdict real = explore(scripts, Mode::alone, tries);
+      CHECK(copy.outcome == Outcome::holds);
+      CHECK(copy.states == real.states);
+    }
   }
 }
 
@@ -307,6 +356,13 @@ TEST_CASE("planted: shared ones that do not let the next one in", "[ticket_lock]
 
 TEST_CASE("planted: an exclusive one lets no shared one in", "[ticket_lock][model]") {
   CHECK(outcome_of<Fault::writer_wakes_no_reader>({{X}, {S}}) == Outcome::deadlock);
+}
+
+TEST_CASE("planted: entered at once", "[ticket_lock][model]") {
+  CHECK(outcome_of<Fault::tries_any_ticket>({{X}, {X}}, Mode::alone, 1) != Outcome::holds);
+  CHECK(outcome_of<Fault::tries_in_two_steps>({{X}, {X}}, Mode::alone, 1) != Outcome::holds);
+  CHECK(outcome_of<Fault::tried_do_not_pass_on>({{S}, {S}}, Mode::together, 1) ==
+        Outcome::deadlock);
 }
 
 TEST_CASE("planted: shared and exclusive beside each other", "[ticket_lock][model]") {

@@ -38,8 +38,9 @@ enum class Mode : std::uint8_t {
 /// Each process takes a ticket, sleeps until it is woken if it may not enter, and leaves.
 class Scenario {
  public:
-  Scenario(std::vector<LockType> types, Fault fault, Mode mode)
-      : types_(std::move(types)), fault_(fault), mode_(mode) {}
+  /// @param tries  each tries first to enter without standing in the queue
+  Scenario(std::vector<LockType> types, Fault fault, Mode mode, bool tries)
+      : types_(std::move(types)), fault_(fault), mode_(mode), tries_(tries) {}
 
   Outcome explore() {
     std::vector<std::function<void()>> threads;
@@ -83,8 +84,9 @@ class Scenario {
 
   void play(std::size_t me) {
     const LockType type = types_[me];
-    const std::uint32_t ticket = lock_->take();
-    bool inside = lock_->try_enter(ticket, type);
+    const auto entered = tries_ ? lock_->try_lock(type) : std::nullopt;
+    const std::uint32_t ticket = entered ? *entered : lock_->take();
+    bool inside = entered || lock_->try_enter(ticket, type);
     if (!inside) {
       if (fault_ != Fault::notes_late) note(ticket, me);
       inside = fault_ != Fault::looks_once && lock_->try_enter(ticket, type);
@@ -95,7 +97,7 @@ class Scenario {
       woken_[me].exchange(0, std::memory_order_acq_rel);
       inside = lock_->try_enter(ticket, type);
     }
-    if (type == S) pass_turn();
+    if (type == S && lock_->is_taken(ticket + 1)) pass_turn();
     if (mode_ == Mode::together) {
       arrived_->fetch_add(1, std::memory_order_relaxed);
       Machine::current->step({StepKind::await_equal, arrived_->cell(), types_.size()});
@@ -103,12 +105,13 @@ class Scenario {
     if (fault_ == Fault::asks_early) wake_taker(ticket + 1);
     const bool is_awaited = fault_ != Fault::counts_early || lock_->is_taken(ticket + 1);
     lock_->leave(type);
-    if (fault_ != Fault::asks_early && is_awaited) pass_turn();
+    if (fault_ != Fault::asks_early && is_awaited && lock_->is_in_use()) pass_turn();
   }
 
   std::vector<LockType> types_;
   Fault fault_;
   Mode mode_;
+  bool tries_;
   std::optional<overlap::tso::Atomic<std::uint32_t>> arrived_;
   std::optional<TicketLock<overlap::tso::Atomic>> lock_;
   std::optional<TicketTakers<Zero, 4>> takers_;
@@ -116,8 +119,9 @@ class Scenario {
   std::vector<overlap::tso::Atomic<std::uint32_t>> stored_;
 };
 
-Outcome outcome_of(std::vector<LockType> types, Fault fault, Mode mode = Mode::alone) {
-  return Scenario(std::move(types), fault, mode).explore();
+Outcome outcome_of(std::vector<LockType> types, Fault fault, Mode mode = Mode::alone,
+                   bool tries = false) {
+  return Scenario(std::move(types), fault, mode, tries).explore();
 }
 
 }  // namespace
@@ -143,12 +147,14 @@ TEST_CASE("ticket takers: who waits is woken, in every interleaving") {
     for (const LockType b : {S, X}) {
       CAPTURE(a == S, b == S);
       CHECK(outcome_of({a, b}, Fault::none) == Outcome::holds);
+      CHECK(outcome_of({a, b}, Fault::none, Mode::alone, true) == Outcome::holds);
     }
   }
 }
 
 TEST_CASE("ticket takers: shared ones are woken while the one before is inside") {
   CHECK(outcome_of({S, S}, Fault::none, Mode::together) == Outcome::holds);
+  CHECK(outcome_of({S, S}, Fault::none, Mode::together, true) == Outcome::holds);
 }
 
 // Twelve seconds.
