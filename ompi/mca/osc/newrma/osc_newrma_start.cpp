@@ -216,10 +216,6 @@ bool Window::can_ask(Rank target) {
 bool Window::ask_for(const OperationCall& call, const Access& access) {
   if (!asks_owner(call, access)) return false;
   Channel& to = channel(call.target);
-  // A longer put or get alone costs what the kernel's copy does. Of an owner that has been there it
-  // is known that a row of them pays.
-  if (!call.accumulates() && call.bytes() > asked_alone_max_bytes && to.asking.is_answered())
-    return false;
   if (!to.asking.may_ask()) return false;
   only_one.clear();
   add_to_row(only_one, row_head_of(call), call);
@@ -241,11 +237,15 @@ bool Window::asks_for_blocks(const RmaOperation& operation) {
 /// By the target's processor if it is at hand, or by the kernel. @returns  false: nothing is done
 bool Window::carry_out_there(const OperationCall& call, Access& access) {
   if (!CopiedMemory::is_simple(call)) return false;
-  if (ask_for(call, access)) return true;
+  // A longer put or get alone costs what the kernel's copy does. Of an owner that has been there it
+  // is known that a row of them pays.
+  const bool asks_last = !call.accumulates() && call.bytes() > asked_alone_max_bytes &&
+                         channel(call.target).asking.is_answered();
+  if (!asks_last && ask_for(call, access)) return true;
   // Accumulates that have gone as messages must not be overtaken.
   if (call.accumulates() && !Epochs::is_clear(access)) return false;
   std::optional<CopiedMemory> memory = copied_memory(call, access);
-  if (!memory || !memory->carry_out(call)) return false;
+  if (!memory || !memory->carry_out(call)) return asks_last && ask_for(call, access);
   access.copied = true;
   return true;
 }
