@@ -2,10 +2,8 @@
 // messages, and the kernel is asked once for a window, not for each of them.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rma.hpp"
+#include "sandbox.hpp"
 #include "scene.hpp"
-
-#include <signal.h>
-#include <ucontext.h>
 
 namespace {
 
@@ -14,31 +12,6 @@ using namespace overlap::test;
 constexpr int origin = 0, target = 1;
 
 #if defined(__x86_64__)
-volatile sig_atomic_t refused = 0;
-
-void refuse(int, siginfo_t*, void* context) {
-  static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RAX] = -EPERM;
-  refused = refused + 1;
-}
-
-/// @returns  whether copies between processes are refused from now on, and counted
-bool count_refusals() {
-  struct sigaction action {};
-  action.sa_sigaction = refuse;
-  action.sa_flags = SA_SIGINFO | SA_NODEFER;
-  sigaction(SIGSYS, &action, nullptr);
-  sock_filter rules[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{std::size(rules), rules};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 /// Open an epoch for one put, and close it.
 void put_once(const Window& window, const Bytes& data, int how, MPI_Group other) {
   const auto put = [&] {

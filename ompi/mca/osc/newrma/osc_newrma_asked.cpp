@@ -50,12 +50,33 @@ bool await_answer(RequestSlot<>& slot, Clock::time_point end) {
   return true;
 }
 
+/// @returns  false: others ask it all the time, which says nothing of an owner who does not come
+bool claim(AskedRow& asked, Clock::duration patience) {
+  const auto try_claim = [&asked] { return asked.slot.try_claim(); };
+  return try_claim() || look_until(Clock::now() + patience, try_claim);
+}
+
+/// @returns  false: it has been taken back
+bool post_and_wait(AskedRow& asked, AskingPace& pace, Clock::duration patience) {
+  asked.slot.post();
+  if (!await_answer(asked.slot, Clock::now() + patience)) {
+    pace.note_in_vain();
+    return false;
+  }
+  pace.note_answered();
+  return true;
+}
+
+node::Place place_of(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<std::uint64_t>(bytes.data()), bytes.size()};
+}
+
 /// @param memory  of the block; @param data  as in OperationRow
 void carry_out(const RowHead& head, const Block& block, std::byte* memory, std::byte* data) {
   const auto bytes = static_cast<std::size_t>(block.bytes);
   switch (head.kind) {
-    case Kind::put: std::memcpy(memory, data, bytes); break;
-    case Kind::get: std::memcpy(data, memory, bytes); break;
+    case Kind::put: copy_few(memory, data, bytes); break;
+    case Kind::get: copy_few(data, memory, bytes); break;
     case Kind::accumulate:
       apply_elements(*op_of_number(head.op), *type_of_number(head.element), memory, {data, bytes});
       break;
@@ -78,6 +99,16 @@ void carry_out(const RowHead& head, const Block& block, std::byte* memory, std::
     case Kind::key:
     case Kind::bundle: break;
   }
+}
+
+/// @returns  nullptr: the kernel refuses
+std::byte* fetch(const AskedRow& asked) noexcept {
+  alignas(64) static std::array<std::byte, fetched_max_bytes> fetched;
+  FetchedRow row;
+  asked.area.read(0, std::as_writable_bytes(std::span(&row, 1)));
+  if (row.blocks.bytes + row.data.bytes > fetched.size()) return nullptr;
+  return node::fetch(row.from, std::array{row.blocks, row.data}, fetched.data()) ? fetched.data()
+                                                                                 : nullptr;
 }
 
 }  // namespace
@@ -114,21 +145,33 @@ bool ask_owner(ControlBlock& owner, AskingPace& pace, const RowHead& head,
                std::span<const Block> blocks, std::span<std::byte> data) {
   AskedRow& asked = owner.asked;
   const Clock::duration patience = patience_for(blocks.size());
-  const auto claim = [&asked] { return asked.slot.try_claim(); };
-  // That others ask it says nothing of an owner who does not come.
-  if (!claim() && !look_until(Clock::now() + patience, claim)) return false;
+  if (!claim(asked, patience)) return false;
   asked.head = head;
+  asked.is_fetched = false;
   asked.count = static_cast<std::uint32_t>(blocks.size());
   asked.area.write(blocks, data);
-  asked.slot.post();
-  if (!await_answer(asked.slot, Clock::now() + patience)) {
-    pace.note_in_vain();
-    return false;
-  }
+  if (!post_and_wait(asked, pace, patience)) return false;
   if (head.answers()) asked.area.read(blocks.size(), data);
   asked.slot.release();
-  pace.note_answered();
   return true;
+}
+
+bool ask_to_fetch(ControlBlock& owner, AskingPace& pace, const RowHead& head,
+                  std::span<const Block> blocks, std::span<const std::byte> data) {
+  AskedRow& asked = owner.asked;
+  const Clock::duration patience = patience_for(OperationRow::count_max);
+  const FetchedRow row{.from = node::own_process_facts(),
+                       .blocks = place_of(std::as_bytes(blocks)),
+                       .data = place_of(data)};
+  if (!claim(asked, patience)) return false;
+  asked.head = head;
+  asked.is_fetched = true;
+  asked.count = static_cast<std::uint32_t>(blocks.size());
+  asked.area.write({}, std::as_bytes(std::span(&row, 1)));
+  if (!post_and_wait(asked, pace, patience)) return false;
+  const bool is_refused = asked.is_refused;
+  asked.slot.release();
+  return !is_refused;
 }
 
 bool ask_owner(ControlBlock& owner, AskingPace& pace, OperationRow& row) {
@@ -145,12 +188,19 @@ void serve_asked(ControlBlock& own, std::byte* memory) {
   if (!asked.slot.is_posted() || !asked.slot.try_take()) [[likely]]
     return;
   const RowHead head = asked.head;
+  std::byte* area = asked.area.begin();
+  if (asked.is_fetched) {
+    area = fetch(asked);
+    asked.is_refused = area == nullptr;
+  }
   const auto carry_out_all = [&] {
-    asked.area.for_each(head, asked.count, [&](const Block& block, std::byte* data) {
+    for_each_of_row(area, head, asked.count, [&](const Block& block, std::byte* data) {
       carry_out(head, block, memory + block.address, data);
     });
   };
-  if (head.kind == Kind::put || head.kind == Kind::get) {
+  if (area == nullptr) {
+    // Who has asked finds another way.
+  } else if (head.kind == Kind::put || head.kind == Kind::get) {
     carry_out_all();
   } else {
     const AccumulateGuard guard(own);

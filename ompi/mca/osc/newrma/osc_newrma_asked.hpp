@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "opal/mca/common/overlap/node/process_memory.hpp"
+
 #include "protocol/operation_row.hpp"
 #include "protocol/request_slot.hpp"
 
@@ -19,9 +21,21 @@ struct OperationCall;
 struct alignas(64) AskedRow {
   RequestSlot<> slot;
   RowHead head;
+  bool is_fetched = false;  ///< the area holds a FetchedRow only
+  bool is_refused = false;  ///< the owner cannot fetch it
   std::uint32_t count = 0;
   RowArea area;
 };
+
+/// Blocks and data that are too many for the area: where the owner fetches them, from the memory of
+/// who asks.
+struct FetchedRow {
+  node::ProcessFacts from;
+  node::Place blocks;
+  node::Place data;
+};
+/// Of both together: what an owner carries out within one turn.
+inline constexpr std::uint64_t fetched_max_bytes = std::uint64_t{1} << 16U;
 
 /// An operation that may be asked for has at most so many bytes: more the kernel copies as fast.
 inline constexpr std::uint64_t asked_max_bytes = 64;
@@ -39,6 +53,11 @@ void add_to_row(OperationRow& row, const RowHead& head, const OperationCall& cal
 /// @returns  false: nothing has been done
 [[nodiscard]] bool ask_owner(ControlBlock& owner, AskingPace& pace, const RowHead& head,
                              std::span<const Block> blocks, std::span<std::byte> data);
+/// The same of blocks that bring nothing back and that the owner fetches. It is worth it only with
+/// one that has answered before: it is not awaited for as long as the kernel's copies would take.
+/// @returns  false: nothing has been done
+[[nodiscard]] bool ask_to_fetch(ControlBlock& owner, AskingPace& pace, const RowHead& head,
+                                std::span<const Block> blocks, std::span<const std::byte> data);
 /// The same of a row. Results are where the program wants them.
 [[nodiscard]] bool ask_owner(ControlBlock& owner, AskingPace& pace, OperationRow& row);
 /// Carry out what others have asked of this process. @param memory  its part of the window

@@ -85,16 +85,6 @@ std::uint64_t dense_bytes_of(const ompi_datatype_t* own_type, int own_count,
   return type->super.size * static_cast<std::uint64_t>(count);
 }
 
-/// Most programs' elements without a call of a function.
-void copy_few(void* to, const void* from, std::uint64_t bytes) noexcept {
-  if (bytes == sizeof(std::uint64_t))
-    std::memcpy(to, from, sizeof(std::uint64_t));
-  else if (bytes == sizeof(std::uint32_t))
-    std::memcpy(to, from, sizeof(std::uint32_t));
-  else
-    std::memcpy(to, from, bytes);
-}
-
 /// The short way of operations of a few bytes on memory that this process maps. In each call, so
 /// that nothing is stored for a function: an atomic operation waits until all stores are done.
 /// @param bytes  of dense_bytes_of()

@@ -52,6 +52,23 @@ std::uint64_t kernel_room(const AskingPace* asking) noexcept {
   return asking != nullptr && asking->pause() <= short_pause ? few_bytes : piece_bytes;
 }
 
+/// @param may_fetch  becomes false where the owner was there and could not
+/// @returns  false: it has not been carried out
+bool ask_for_piece(ControlBlock& owner, AskingPace& pace, const RowHead& row,
+                   std::span<const Block> blocks, std::span<std::byte> payload, bool& may_fetch) {
+  if (blocks.size_bytes() + payload.size() <= OperationRow::room_bytes)
+    return ask_owner(owner, pace, row, blocks, payload);
+  if (ask_to_fetch(owner, pace, row, blocks, payload)) return true;
+  may_fetch = !pace.is_answered();
+  return false;
+}
+
+/// The kernel copies a piece: as many blocks take the time of a short operation.
+void note_piece(AskingPace& pace, std::size_t blocks) noexcept {
+  constexpr std::size_t blocks_per_operation = 4;
+  pace.note_long(static_cast<std::uint32_t>(blocks / blocks_per_operation));
+}
+
 bool is_no_op(const OperationCall& call) noexcept { return call.op == &ompi_mpi_op_no_op.op; }
 
 }  // namespace
@@ -264,23 +281,39 @@ bool CopiedMemory::carry_out_message(RmaOperation& operation, std::span<const Bl
 bool CopiedMemory::carry_out(RmaOperation& operation, AskingPace* asking) {
   const RowHead row = row_head_of(operation.call());
   std::vector<Block> blocks;
+  bool may_fetch = true;
+  constexpr std::uint64_t row_bytes = OperationRow::room_bytes;
   while (!operation.all_sent()) {
     const bool asks = asking != nullptr && asking->may_ask();
+    const bool fetches = asks && may_fetch && asking->is_answered();
     MessageHead head;
     blocks.clear();
-    const std::uint64_t payload_bytes =
-        operation.next_blocks(blocks, asks ? OperationRow::room_bytes : kernel_room(asking), head);
+    std::uint64_t payload_bytes = operation.next_blocks(blocks,
+                                                        fetches ? fetched_max_bytes
+                                                        : asks  ? row_bytes
+                                                                : kernel_room(asking),
+                                                        head);
+    if (fetches && blocks.size() * sizeof(Block) + payload_bytes <= 2 * row_bytes) {
+      // As fast without.
+      operation.message_not_gone();
+      blocks.clear();
+      payload_bytes = operation.next_blocks(blocks, row_bytes, head);
+    }
     if (packed.size() < payload_bytes) packed.resize(payload_bytes);
     const std::span<std::byte> payload = std::span(packed).first(payload_bytes);
     if (!payload.empty()) operation.write_payload(payload);
-    if (asks && !ask_owner(control_, *asking, row, blocks, payload)) {
-      operation.message_not_gone();
-      continue;
-    }
-    counters.asked_operations += asks ? 1 : 0;
-    if (!asks && !carry_out_message(operation, blocks, payload, head.value)) {
-      operation.message_not_gone();
-      return false;
+    if (asks) {
+      if (!ask_for_piece(control_, *asking, row, blocks, payload, may_fetch)) {
+        operation.message_not_gone();
+        continue;
+      }
+      ++counters.asked_operations;
+    } else {
+      if (asking != nullptr) note_piece(*asking, blocks.size());
+      if (!carry_out_message(operation, blocks, payload, head.value)) {
+        operation.message_not_gone();
+        return false;
+      }
     }
     operation.message_gone();
   }

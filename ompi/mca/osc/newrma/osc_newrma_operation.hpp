@@ -53,6 +53,18 @@ struct OperationCall {
 [[nodiscard]] int accumulate_directly(const OperationCall& call, void* memory,
                                       ControlBlock& control) noexcept;
 
+/// Most programs' elements without a call of a function.
+inline void copy_few(void* to, const void* from, std::uint64_t bytes) noexcept {
+  if (bytes == sizeof(std::uint64_t))
+    std::memcpy(to, from, sizeof(std::uint64_t));
+  else if (bytes == 2 * sizeof(std::uint64_t))
+    std::memcpy(to, from, 2 * sizeof(std::uint64_t));
+  else if (bytes == sizeof(std::uint32_t))
+    std::memcpy(to, from, sizeof(std::uint32_t));
+  else
+    std::memcpy(to, from, bytes);
+}
+
 /// What compare-and-swap does with one element.
 void compare_and_swap_element(std::byte* memory, const void* compare, const void* origin,
                               void* result, std::uint64_t bytes) noexcept;

@@ -90,34 +90,33 @@ class OperationRow {
   alignas(64) std::array<std::byte, room_bytes - sizeof(Block)> data_;
 };
 
-/// A row as its owner reads it: blocks, and behind them their data.
+/// Go through a row as its owner has it: blocks, and behind them their data.
+/// @param act  called with the block and the data of each operation
+template <class Act>
+void for_each_of_row(std::byte* row, const RowHead& head, std::size_t count, Act&& act) noexcept {
+  std::byte* data = row + count * sizeof(Block);
+  for (std::size_t i = 0; i < count; ++i) {
+    Block block;
+    std::memcpy(&block, row + i * sizeof block, sizeof block);
+    act(block, data);
+    data += head.data_bytes(block.bytes);
+  }
+}
+
+/// Such a row in memory that both map.
 class RowArea {
  public:
   void write(std::span<const Block> blocks, std::span<const std::byte> data) noexcept {
-    std::memcpy(bytes_.data(), blocks.data(), blocks.size_bytes());
-    std::memcpy(data_behind(blocks.size()), data.data(), data.size());
+    if (!blocks.empty()) std::memcpy(bytes_.data(), blocks.data(), blocks.size_bytes());
+    std::memcpy(bytes_.data() + blocks.size_bytes(), data.data(), data.size());
   }
   /// Answers are read from where the data was.
   void read(std::size_t count, std::span<std::byte> data) const noexcept {
     std::memcpy(data.data(), bytes_.data() + count * sizeof(Block), data.size());
   }
-  /// @param act  called with the block and the data of each operation
-  template <class Act>
-  void for_each(const RowHead& head, std::size_t count, Act&& act) noexcept {
-    std::byte* data = data_behind(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      Block block;
-      std::memcpy(&block, bytes_.data() + i * sizeof block, sizeof block);
-      act(block, data);
-      data += head.data_bytes(block.bytes);
-    }
-  }
+  [[nodiscard]] std::byte* begin() noexcept { return bytes_.data(); }
 
  private:
-  [[nodiscard]] std::byte* data_behind(std::size_t count) noexcept {
-    return bytes_.data() + count * sizeof(Block);
-  }
-
   alignas(16) std::array<std::byte, OperationRow::room_bytes> bytes_;
 };
 

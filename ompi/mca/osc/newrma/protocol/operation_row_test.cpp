@@ -60,14 +60,15 @@ TEST_CASE("operation row: its owner finds each block with its data, and answers 
   RowArea area;
   area.write(row.blocks(), row.data());
   std::vector<std::uint64_t> seen;
-  area.for_each(row.head(), row.count(), [&seen](const Block& block, std::byte* data) {
-    std::uint64_t value = 0;
-    std::memcpy(&value, data, sizeof value);
-    seen.push_back(block.address);
-    seen.push_back(value);
-    value *= 2;
-    std::memcpy(data, &value, sizeof value);
-  });
+  for_each_of_row(area.begin(), row.head(), row.count(),
+                  [&seen](const Block& block, std::byte* data) {
+                    std::uint64_t value = 0;
+                    std::memcpy(&value, data, sizeof value);
+                    seen.push_back(block.address);
+                    seen.push_back(value);
+                    value *= 2;
+                    std::memcpy(data, &value, sizeof value);
+                  });
   CHECK(seen == std::vector<std::uint64_t>{0, 10, 100, 11, 200, 12});
   area.read(row.count(), row.data());
   row.for_each([&row](std::size_t index, const Block& block, const std::byte* data) {
@@ -87,7 +88,7 @@ TEST_CASE("operation row: a swap's answer takes the place of the value compared 
   RowArea area;
   area.write(row.blocks(), row.data());
   std::vector<std::uint64_t> seen;
-  area.for_each(swap, 2, [&seen](const Block& block, const std::byte* data) {
+  for_each_of_row(area.begin(), swap, 2, [&seen](const Block& block, const std::byte* data) {
     std::uint64_t values[2] = {};
     std::memcpy(values, data, sizeof values);
     seen.insert(seen.end(), {block.address, values[0], values[1]});

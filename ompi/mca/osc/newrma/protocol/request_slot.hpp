@@ -71,6 +71,10 @@ class AskingPace {
   static constexpr std::uint32_t pause_max = 1024;
 
   [[nodiscard]] bool may_ask() noexcept { return left_ == 0 || --left_ == 0; }
+  /// One that was not asked has taken the time of so many.
+  void note_long(std::uint32_t requests) noexcept {
+    if (left_ > 1) left_ -= std::min(requests, left_ - 1);
+  }
   /// Requests that were not asked, or will not be, since the owner did not come.
   [[nodiscard]] std::uint32_t pause() const noexcept { return pause_; }
   /// Has the owner answered when it was asked last?

@@ -224,5 +224,18 @@ TEST_CASE("an owner that does not come is asked ever more rarely", "[slot]") {
   CHECK(until_asked() == 0);
 }
 
+TEST_CASE("what took longer brings the next question nearer", "[slot]") {
+  AskingPace pace;
+  pace.note_long(5);
+  CHECK(pace.may_ask());
+  for (int i = 0; i < 3; ++i) pace.note_in_vain();  // seven go by
+  pace.note_long(3);
+  for (int i = 0; i < 4; ++i) CHECK_FALSE(pace.may_ask());
+  CHECK(pace.may_ask());
+  pace.note_in_vain();
+  pace.note_long(1000);
+  CHECK(pace.may_ask());
+}
+
 }  // namespace
 }  // namespace overlap::newrma

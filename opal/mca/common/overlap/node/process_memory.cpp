@@ -1,4 +1,4 @@
-// process_vm_writev.
+// process_vm_writev and process_vm_readv.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/node/process_memory.hpp"
 
@@ -57,6 +57,23 @@ std::optional<std::uint64_t> scatter(const ProcessFacts& to, std::span<const Pla
     places = places.subspan(count);
   }
   return all_bytes;
+}
+
+bool fetch(const ProcessFacts& from, std::span<const Place> places, std::byte* to) noexcept {
+  if (from.token == 0 || places.size() > fetch_max) return false;
+  // Whose memory it is comes with it.
+  std::uint64_t found = 0;
+  std::array<iovec, 1 + fetch_max> there;
+  there[0] = {pointer(from.token_address), sizeof found};
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    there[1 + i] = {pointer(places[i].address), places[i].bytes};
+    bytes += places[i].bytes;
+  }
+  const std::array<iovec, 2> here{{{&found, sizeof found}, {to, bytes}}};
+  const ssize_t got =
+      process_vm_readv(from.pid, here.data(), here.size(), there.data(), 1 + places.size(), 0);
+  return got == static_cast<ssize_t>(sizeof found + bytes) && found == from.token;
 }
 
 }  // namespace overlap::node

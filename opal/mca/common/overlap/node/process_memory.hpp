@@ -1,5 +1,5 @@
-// Writes into the memory of another process of this node, to many places with one call of the
-// kernel: BTLs put one piece at a time.
+// Copies to and from the memory of another process of this node, many pieces with one call of the
+// kernel: BTLs copy one at a time.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -34,5 +34,13 @@ struct Place {
 [[nodiscard]] std::optional<std::uint64_t> scatter(const ProcessFacts& to,
                                                    std::span<const Place> places,
                                                    const std::byte* from) noexcept;
+
+/// Read the bytes of those places, one piece after the other. @param places  at most fetch_max
+/// @param to  room for all of them
+/// @returns  false: one is no memory, or the kernel does not let this process read it, or it is
+///           another process; `to` holds anything
+inline constexpr std::size_t fetch_max = 2;
+[[nodiscard]] bool fetch(const ProcessFacts& from, std::span<const Place> places,
+                         std::byte* to) noexcept;
 
 }  // namespace overlap::node

@@ -96,6 +96,37 @@ TEST_CASE("process memory: what is no memory is said") {
   CHECK(scatter(child.facts, std::vector{good, bad}, from) == 16U);
 }
 
+TEST_CASE("process memory: two places are fetched one behind the other") {
+  const Child child;
+  for (std::size_t i = 0; i < 64; ++i) child.area[i] = static_cast<unsigned char>(i);
+  std::byte to[20] = {};
+  const std::vector places{child.at(40, 8), child.at(3, 12)};
+  if (!is_allowed(child)) {
+    CHECK_FALSE(fetch(child.facts, places, to));
+    return;
+  }
+  REQUIRE(fetch(child.facts, places, to));
+  for (std::size_t i = 0; i < 20; ++i) CHECK(to[i] == std::byte(i < 8 ? 40 + i : i - 5));
+  CHECK(fetch(child.facts, {}, nullptr));
+  const Place bad{16, 16};
+  CHECK_FALSE(fetch(child.facts, std::vector{bad}, to));
+  CHECK_FALSE(fetch(child.facts, std::vector{child.at(0, 4), bad}, to));
+  CHECK_FALSE(fetch(child.facts, std::vector(3, child.at(0, 4)), to));  // more than it takes
+}
+
+TEST_CASE("process memory: another process is not read from") {
+  const Child child;
+  std::byte to[16] = {};
+  const std::vector places{child.at(0, 16)};
+  CHECK_FALSE(fetch({}, places, to));
+  ProcessFacts other = child.facts;
+  other.token ^= 1;
+  CHECK_FALSE(fetch(other, places, to));
+  other = child.facts;
+  other.pid = 1 << 30;  // more than Linux has
+  CHECK_FALSE(fetch(other, places, to));
+}
+
 TEST_CASE("process memory: another process is not written to") {
   const Child child;
   const std::byte from[16] = {std::byte{1}};
