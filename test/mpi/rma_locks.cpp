@@ -139,6 +139,64 @@ TEST_CASE("A process that locks its own memory waits for who holds the lock") {
   }
 }
 
+// Whoever locks all asks for each lock when it uses it, and holds others then.
+TEST_CASE("Locks of all beside exclusive ones: nobody waits for ever") {
+  if (size() < 4) return;
+  for (const Kind kind : {Kind::create, Kind::allocate, Kind::dynamic}) {
+    CAPTURE(name_of(kind));
+    Array<Word> window(ranks(), 0, kind);
+    const Word mine = 10 + rank();
+    const bool locks_all = rank() < 2;
+    const int first = rank() == 0 || rank() == 3 ? 2 : 3, second = 5 - first;
+    for (int turn = 0; turn < 5; ++turn) {
+      if (locks_all) {
+        MPI_Win_lock_all(0, window.win);
+        put(window, mine, first, self());
+        MPI_Win_flush(first, window.win);
+      }
+      MPI_Barrier(MPI_COMM_WORLD);
+      if (locks_all) {
+        compute(std::chrono::milliseconds(3));  // the others stand in the queues
+        put(window, mine, second, self());
+        MPI_Win_flush(second, window.win);
+        MPI_Win_unlock_all(window.win);
+      } else if (rank() < 4) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, first, 0, window.win);
+        put(window, mine, first, self());
+        MPI_Win_unlock(first, window.win);
+      }
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+    if (rank() == 2 || rank() == 3) {
+      CHECK(own(window, 0) == 10);
+      CHECK(own(window, 1) == 11);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+TEST_CASE("Exclusive locks of several in ascending order, each held: nobody waits for ever") {
+  for (const Kind kind : {Kind::create, Kind::allocate}) {
+    CAPTURE(name_of(kind));
+    Array<Word> window(1, 0, kind);
+    for (int turn = 0; turn < 20; ++turn) {
+      for (int to = 0; to < size(); ++to) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, window.win);
+      for (int to = size() - 1; to >= 0; --to) {
+        Word value = -1;
+        get(window, value, to, 0);
+        MPI_Win_flush(to, window.win);
+        ++value;
+        put(window, value, to, 0);
+        MPI_Win_flush(to, window.win);
+      }
+      for (int to = 0; to < size(); ++to) MPI_Win_unlock(to, window.win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(own(window) == 20 * size());
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 // Shared locks let each other in: the first in the queue must not forget the one behind it.
 TEST_CASE("An operation of no bytes may take a ticket: the next one is let in meanwhile") {
   if (size() < 3) return;

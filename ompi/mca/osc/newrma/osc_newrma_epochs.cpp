@@ -176,22 +176,27 @@ int flush_target(int target, ompi_win_t* win, bool local) noexcept {
 }
 
 /// A lock that is free, while there is no other epoch, and its end. What enters or leaves it is an
-/// atomic operation behind all stores.
+/// atomic operation behind all stores; off x86-64 the look behind it at who waits
+/// (TicketLock::is_in_use) keeps the loads that follow back.
 /// @param act     (Epochs&) -> bool: has it been done at once?
 /// @param target  of a call that names one
 template <class Act>
 bool do_at_once(ompi_win_t* win, Act&& act, Rank target = 0) noexcept {
   Window& window = window_of(win);
   if (!window.has_rank(target)) return false;
-  bool done = false;
+  std::uint32_t delay_ns = InterruptThread::no_ring;
   {
-    const LeavingEntry entry(process->interrupts);
-    if (window.has_left_work()) return false;
-    must_run([&] { done = act(window.epochs()); });
+    const Entry entry;
+    bool done = false;
+    if (!window.has_left_work()) must_run([&] { done = act(window.epochs()); });
+    if (!done) return false;
     window.note_synchronized();
+    delay_ns = process->interrupts.must_ring();
   }
-  if (done) progress_now_and_then(window.count_call());
-  return done;
+  if (delay_ns != InterruptThread::no_ring) [[unlikely]]
+    process->interrupts.ring(delay_ns);
+  progress_now_and_then(window.count_call());
+  return true;
 }
 
 int synchronize_memory(ompi_win_t*) noexcept {

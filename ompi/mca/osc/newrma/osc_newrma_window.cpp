@@ -17,6 +17,7 @@ Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<Windo
       memory_(std::move(memory)),
       incarnation_(incarnation),
       epochs_(*this, comm.c_my_rank, ompi_comm_size(&comm), reorder) {
+  epochs_.expect_locks(memory_->mapped_ranks().size());
   windows.add(*this);
   is_served_ = memory_->is_asked() && windows.try_serve(*this);
   demand_.add(process->interrupts, envelope(node::any));
@@ -164,6 +165,12 @@ void Window::passed_turn(Rank owner) {
     }
     if (turns[0] == turns[1]) break;
   }
+}
+
+/// Guests stand nowhere: whoever of the node sleeps looks.
+void Window::let_guests_in(Rank) {
+  for (Rank each = 0; each < count(); ++each)
+    if (each != self() && memory_->control_of(each) != nullptr) wake(each);
 }
 
 /// Through shared memory a look at its state does where it is awake.

@@ -213,6 +213,7 @@ class Window final : private Host {
   [[nodiscard]] WindowLock* lock_of(Rank rank) override;
   void took_ticket(Rank owner, WindowLock::Ticket ticket) override;
   void passed_turn(Rank owner) override;
+  void let_guests_in(Rank owner) override;
 
   /// How an operation gets to its target.
   enum class Way : std::uint8_t { direct, transfer, copies, messages };

@@ -41,6 +41,7 @@ enum class StepKind : std::uint8_t {
   wait,
   await_zero,
   await_equal,  ///< until the cell holds `expected`
+  await_clear,  ///< until it has none of the bits of `expected`
   wake_one,
   wake_all
 };
@@ -50,6 +51,7 @@ struct Step {
   int cell = -1;
   std::uint64_t expected = 0;
   std::uint64_t value = 0;
+  std::uint64_t mask = UINT64_MAX;  ///< of a sum, which wraps
 };
 
 enum class Outcome : std::uint8_t { holds, two_inside, deadlock, wrong_sum };
@@ -232,7 +234,13 @@ class Machine {
   }
 
   static bool awaits(const Step& step) {  // 0 is what await_zero expects
-    return step.kind == StepKind::await_zero || step.kind == StepKind::await_equal;
+    return step.kind == StepKind::await_zero || step.kind == StepKind::await_equal ||
+           step.kind == StepKind::await_clear;
+  }
+  bool has_come(const Thread& thread) const {
+    const Step& step = thread.next;
+    const std::uint64_t seen = visible(thread, step.cell);
+    return step.kind == StepKind::await_clear ? (seen & step.expected) == 0 : seen == step.expected;
   }
 
   std::vector<Choice> enabled() const {
@@ -241,8 +249,7 @@ class Machine {
       const Thread& thread = threads_[static_cast<std::size_t>(i)];
       if (!thread.buffer.empty()) choices.push_back({i, true, 0});
       if (thread.state != State::ready) continue;
-      if (awaits(thread.next) && visible(thread, thread.next.cell) != thread.next.expected)
-        continue;
+      if (awaits(thread.next) && !has_come(thread)) continue;
       const auto variants = thread.next.kind == StepKind::wake_one
                                 ? std::max<std::size_t>(1, sleepers(thread.next.cell).size())
                                 : 1;
@@ -279,7 +286,8 @@ class Machine {
       case StepKind::local: thread.result = 0; return true;
       case StepKind::load:
       case StepKind::await_zero:
-      case StepKind::await_equal: thread.result = visible(thread, step.cell); return true;
+      case StepKind::await_equal:
+      case StepKind::await_clear: thread.result = visible(thread, step.cell); return true;
       case StepKind::store:
         thread.buffer.push_back({step.cell, step.value});
         thread.result = 0;
@@ -305,7 +313,7 @@ class Machine {
       case StepKind::add: {
         drain(thread);
         std::uint64_t& word = memory_[static_cast<std::size_t>(step.cell)];
-        thread.result = std::exchange(word, word + step.value);
+        thread.result = std::exchange(word, (word + step.value) & step.mask);
         return true;
       }
       case StepKind::membarrier:
@@ -456,8 +464,9 @@ class Atomic {
                                 static_cast<std::uint64_t>(set)}));
   }
   T fetch_add(T value, std::memory_order) {
+    constexpr std::uint64_t mask = UINT64_MAX >> (64 - 8 * sizeof(T));
     return static_cast<T>(
-        Machine::current->step({StepKind::add, cell_, 0, static_cast<std::uint64_t>(value)}));
+        Machine::current->step({StepKind::add, cell_, 0, static_cast<std::uint64_t>(value), mask}));
   }
   [[nodiscard]] int cell() const { return cell_; }
 

@@ -119,7 +119,7 @@ bool Epochs::lock(LockType type, Rank target, bool no_check, Event* granted) {
   epoch.lock_type = type;
   epoch.no_check = no_check;
   locks_.emplace(target, &epoch);
-  Access& access = make_access(epoch, target);
+  Access& access = make_access(epoch, target, type);
   if (granted != nullptr) ++granted->pending;
   access.on_grant = granted;
   run();
@@ -151,7 +151,7 @@ bool Epochs::lock_all(bool no_check, std::span<const Rank> now, Event* granted) 
   lock_all_->no_check = no_check;
   if (granted != nullptr) ++granted->pending;  // not before all are counted
   for (const Rank target : now) {
-    Access& access = make_access(*lock_all_, target);
+    Access& access = make_access(*lock_all_, target, LockType::shared);
     if (granted != nullptr) ++granted->pending;
     access.on_grant = granted;
   }
@@ -228,13 +228,15 @@ Access* Epochs::find_access(Rank target) {
   if (epoch == nullptr) return nullptr;
   const auto found = epoch->accesses.find(target);
   if (found != epoch->accesses.end()) return &found->second;
-  Access& made = make_access(*epoch, target);
+  // Of a lock of all: it holds others.
+  Access& made = make_access(*epoch, target, LockType::guest);
   run();
   return &made;
 }
 
-Access& Epochs::make_access(Epoch& epoch, Rank target) {
-  Access& access = epoch.accesses.try_emplace(target, epoch, target, next_id_++).first->second;
+Access& Epochs::make_access(Epoch& epoch, Rank target, LockType type) {
+  Access& access =
+      epoch.accesses.try_emplace(target, epoch, target, next_id_++, type).first->second;
   if (is_passive(epoch) && !epoch.no_check) access.lock = host_.lock_of(target);
   ++epoch.accesses_left;
   look_at(access);

@@ -83,16 +83,18 @@ struct Access {
     bool local = false;     ///< only until the origin's buffers are free
   };
 
-  Access(Epoch& its_epoch, Rank its_target, std::uint32_t its_id) noexcept
-      : epoch(its_epoch), target(its_target), id(its_id) {}
+  Access(Epoch& its_epoch, Rank its_target, std::uint32_t its_id, LockType its_type) noexcept
+      : epoch(its_epoch), target(its_target), id(its_id), lock_type(its_type) {}
   Access(const Access&) = delete;
   Access& operator=(const Access&) = delete;
 
   Epoch& epoch;
   const Rank target;
   const std::uint32_t id;
+  const LockType lock_type;  ///< of a passive epoch
   State state = State::idle;
   bool listed = false;         ///< among those to look at
+  bool deferred = false;       ///< among those that must not ask yet
   bool named = false;          ///< by its id in messages, which are answered
   bool granted = false;        ///< the target has said so, or its lock has been entered
   std::uint32_t number = 0;    ///< of the target's posts for this rank: the one that grants
@@ -113,7 +115,7 @@ struct Access {
 
 struct Epoch {
   EpochKind kind{};
-  LockType lock_type{};
+  LockType lock_type{};   ///< of a lock
   bool no_check = false;  ///< MPI_MODE_NOCHECK: the lock need not be taken
   bool active = false;
   bool closed = false;
@@ -160,6 +162,8 @@ class Host {
   /// whose processes may sleep.
   virtual void took_ticket(Rank, WindowLock::Ticket) {}
   virtual void passed_turn(Rank) {}
+  /// The same of guests, whom nobody knows.
+  virtual void let_guests_in(Rank) {}
 
  protected:
   ~Host() = default;
@@ -215,6 +219,8 @@ class Epochs {
   // The same of locks that are free while there is no other epoch, at once. They need no epoch
   // until more is asked of them than to be left.
 
+  /// Of so many at a time, for which memory is there from now on.
+  void expect_locks(std::size_t count) { entered_.targets.reserve(count); }
   /// @returns  false: nothing has been done, lock() is to be called
   [[nodiscard]] bool try_lock(LockType type, Rank target);
   /// @param now  ascending. @returns  false: lock_all() is to be called
@@ -225,7 +231,8 @@ class Epochs {
   [[nodiscard]] bool try_unlock_all();
   /// Has the lock of that rank been entered so, and not got an epoch?
   [[nodiscard]] bool has_entered(Rank target) const noexcept {
-    if (static_cast<std::uint32_t>(target - entered_.first) < entered_.neighbours) return true;
+    const auto number = [](Rank rank) { return static_cast<std::uint32_t>(rank); };
+    if (number(target) - number(entered_.first) < entered_.neighbours) return true;
     return entered_.held && entered_.neighbours == 0 &&
            std::ranges::binary_search(entered_.targets, target);
   }
@@ -288,7 +295,7 @@ class Epochs {
   void poll();
   /// Must poll() be called again and again?
   [[nodiscard]] bool awaits_lock() const noexcept {
-    return !wanted_locks_.empty() || !ticketed_.empty();
+    return !wanted_locks_.empty() || !wanted_guests_.empty() || !ticketed_.empty();
   }
   /// Is there an epoch that has not ended, the one behind the last fence left out?
   [[nodiscard]] bool in_use() const noexcept;
@@ -332,6 +339,7 @@ class Epochs {
   };
 
   [[nodiscard]] bool try_enter_all(EpochKind kind, LockType type, std::span<const Rank> targets);
+  [[nodiscard]] bool may_enter(Rank target, LockType type);
   [[nodiscard]] bool try_enter_now(Rank target, LockType type);
   void leave_first(std::size_t count);
   void set_entered() noexcept;
@@ -342,7 +350,7 @@ class Epochs {
   void close(Epoch*& epoch, Event* ended);
   void drop_idle_fence();
   [[nodiscard]] Access* find_access(Rank target);
-  [[nodiscard]] Access& make_access(Epoch& epoch, Rank target);
+  [[nodiscard]] Access& make_access(Epoch& epoch, Rank target, LockType type);
   [[nodiscard]] bool has_access_epoch() const noexcept {
     return access_ != nullptr || in_passive_epoch();
   }
@@ -367,6 +375,8 @@ class Epochs {
   void look_at(Access& access);
   void look_at_accesses(Rank target);
   void advance(Access& access);
+  [[nodiscard]] bool waits_in_queue() const noexcept;
+  [[nodiscard]] bool defers(Access& access);
   void ask(Access& access);
   [[nodiscard]] bool is_granted(Access& access);
   void start_waiting(Access& access);
@@ -399,7 +409,6 @@ class Epochs {
   [[nodiscard]] bool is_written(Access& access, std::uint64_t age);
   void release(Access& access);
   void set_done(Access& access);
-  [[nodiscard]] WindowLock::Ticket take_ticket(Rank owner);
   [[nodiscard]] bool try_enter(WindowLock& lock, Rank owner, WindowLock::Ticket ticket,
                                LockType type);
   void leave(WindowLock& lock, Rank owner, LockType type);
@@ -408,6 +417,8 @@ class Epochs {
   void send_named(Access& access, NoticeMessage notice);
   void handle(Rank from, const NoticeMessage& notice);
   void on_answer(const NoticeMessage& notice);
+  void want_lock(Rank origin, const NoticeMessage& notice);
+  [[nodiscard]] bool may_grant(const WantedLock& wanted);
   void grant_wanted();
   [[nodiscard]] bool update_epochs();
   void activate(Epoch& epoch);
@@ -436,8 +447,11 @@ class Epochs {
   EnteredLocks entered_;
   std::unordered_map<Rank, Peer> peers_;
   std::unordered_map<std::uint32_t, Access*> by_id_;  ///< those that are named
-  RingQueue<WantedLock> wanted_locks_;
-  std::vector<Access*> ticketed_;              ///< with a ticket of a mapped lock, not served yet
+  RingQueue<WantedLock> wanted_locks_;                ///< in the queue
+  std::vector<WantedLock> wanted_guests_;
+  Access* queued_ = nullptr;       ///< has asked for its place in a queue, and has not been granted
+  RingQueue<Access*> deferred_;    ///< ask behind that, in their order
+  std::vector<Access*> ticketed_;  ///< with a ticket of a mapped lock, not served yet
   std::vector<std::uint32_t> fence_arrivals_;  ///< [round]
   std::uint32_t fences_ended_ = 0;
   std::uint32_t next_id_ = 0;

@@ -58,6 +58,10 @@ struct Bench : Host {
     if (says_tickets) say("passed " + std::to_string(owner));
   }
 
+  void let_guests_in(Rank owner) override {
+    if (says_tickets) say("let guests in " + std::to_string(owner));
+  }
+
   NamedEvent& event(const std::string& name) {
     events.emplace_back();
     events.back().name = name;

@@ -7,6 +7,8 @@ namespace overlap::newrma {
 /// @returns  false: somebody is in the way, or another epoch
 bool Epochs::try_enter_all(EpochKind kind, LockType type, std::span<const Rank> targets) {
   if (!epochs_.empty() || entered_.held || running_) return false;
+  // Who enters some in vain takes their cache lines from others.
+  if (!std::ranges::all_of(targets, [&](Rank each) { return may_enter(each, type); })) return false;
   entered_.kind = kind;
   entered_.type = type;
   entered_.targets.assign(targets.begin(), targets.end());
@@ -34,13 +36,19 @@ bool Epochs::drop_entered() noexcept {
   return std::exchange(entered_.held, false);
 }
 
+bool Epochs::may_enter(Rank target, LockType type) {
+  const WindowLock* const lock = host_.lock_of(target);
+  return lock != nullptr && lock->may_enter(type);
+}
+
 bool Epochs::try_enter_now(Rank target, LockType type) {
   WindowLock* const lock = host_.lock_of(target);
-  if (lock == nullptr) return false;
-  const std::optional<WindowLock::Ticket> ticket = lock->try_lock(type);
+  const std::optional<WindowLock::Ticket> ticket = lock->try_take(type);
   if (!ticket) return false;
-  if (type == LockType::shared && lock->is_taken(*ticket + 1)) host_.passed_turn(target);
-  return true;
+  if (try_enter(*lock, target, *ticket, type)) return true;
+  lock->give_up();
+  if (lock->is_in_use()) host_.passed_turn(target);
+  return false;
 }
 
 void Epochs::leave_first(std::size_t count) {
@@ -86,7 +94,7 @@ void Epochs::settle() {
     epoch.lock_type = entered_.type;
     epoch.active = true;
     for (const Rank target : entered_.targets) {
-      Access& access = make_access(epoch, target);
+      Access& access = make_access(epoch, target, entered_.type);
       access.granted = true;
       access.state = Access::State::open;
       if (entered_.kind == EpochKind::lock) locks_.emplace(target, &epoch);

@@ -8,8 +8,13 @@ using namespace overlap::newrma;
 constexpr LockType S = LockType::shared;
 constexpr LockType X = LockType::exclusive;
 
+bool try_lock(WindowLock& lock, LockType type) {
+  const auto ticket = lock.try_take(type);
+  return ticket && lock.try_enter(*ticket, type);
+}
+
 bool is_free(WindowLock& lock) {
-  if (!lock.try_lock(X)) return false;
+  if (!try_lock(lock, X)) return false;
   lock.leave(X);
   return true;
 }
@@ -33,7 +38,7 @@ TEST_CASE("a free lock is entered and left without a message", "[epochs][entered
   CHECK(bench.epochs.is_open());
   CHECK(bench.epochs.is_flushed(1));
   CHECK_FALSE(is_free(bench.locks[1]));
-  CHECK(bench.locks[1].try_lock(S).has_value() == (type == S));
+  CHECK(try_lock(bench.locks[1], S) == (type == S));
   if (type == S) bench.locks[1].leave(S);
   REQUIRE(bench.epochs.unlock(1, &bench.event("ended")));
   CHECK(bench.said() == "ended");
@@ -44,8 +49,7 @@ TEST_CASE("a free lock is entered and left without a message", "[epochs][entered
 
 TEST_CASE("what is not free, not mapped or not to be asked for is refused", "[epochs][entered]") {
   MappingBench bench;
-  const auto first = bench.locks[1].try_lock(S);
-  REQUIRE(first);
+  REQUIRE(try_lock(bench.locks[1], S));
   CHECK_FALSE(bench.epochs.try_lock(X, 1));
   CHECK_FALSE(bench.epochs.try_lock(S, 2));
   CHECK_FALSE(bench.epochs.try_unlock(1));
@@ -148,7 +152,7 @@ TEST_CASE("a lock of all without operations", "[epochs][entered]") {
 
 TEST_CASE("a lock of all that cannot enter one holds none meanwhile", "[epochs][entered]") {
   MappingBench bench;
-  REQUIRE(bench.locks[3].try_lock(X));
+  REQUIRE(try_lock(bench.locks[3], X));
   CHECK_FALSE(bench.epochs.try_lock_all(mapped_ones));
   CHECK_FALSE(bench.epochs.in_use());
   CHECK(is_free(bench.locks[0]));
@@ -170,7 +174,7 @@ TEST_CASE("who waits for the own lock gets it when it is left", "[epochs][entere
   bench.hear(1, Notice::lock, static_cast<std::uint64_t>(X));
   CHECK(bench.said().empty());
   // Answers come in while the grant goes out.
-  bench.inside_send = [&] { bench.hear(1, Notice::unlock, 0); };
+  bench.inside_send = [&] { bench.epochs.on_notice(1, {.notice = Notice::unlock, .type = X}); };
   if (of_all)
     REQUIRE(bench.epochs.unlock_all(nullptr));
   else

@@ -79,15 +79,40 @@ TEST_CASE("several locks at a time", "[epochs][lock]") {
   bench.ends_at_once = true;
   REQUIRE(bench.epochs.lock(S, 1, false, nullptr));
   REQUIRE(bench.epochs.lock(X, 2, false, nullptr));
-  CHECK(bench.said() == "lock>1, lock>2");
+  REQUIRE(bench.epochs.lock(X, 3, false, nullptr));
   bench.put(1, "a");
   bench.put(2, "b");
+  CHECK(bench.said() == "lock>1");  // one after the other
   bench.grant();
-  CHECK(bench.said() == "start b");
+  CHECK(bench.said() == "start a, lock>2");
+  bench.grant();
+  CHECK(bench.said() == "start b, lock>3");
   REQUIRE(bench.epochs.unlock(2, &bench.event("second")));
   bench.unlocked();
   CHECK(bench.said() == "unlock>2, second");
   CHECK(bench.epochs.in_passive_epoch());
+}
+
+TEST_CASE("a lock that is given back while it is waited for keeps no other back",
+          "[epochs][lock]") {
+  Bench bench(4, 0, {.access_after_access = true});
+  REQUIRE(bench.epochs.lock(X, 1, false, nullptr));
+  REQUIRE(bench.epochs.lock(X, 2, false, nullptr));
+  CHECK(bench.said() == "lock>1");
+  REQUIRE(bench.epochs.unlock(1, &bench.event("ended")));
+  CHECK(bench.said() == "lock>2");
+  bench.epochs.on_notice(1, {.notice = Notice::granted, .id = bench.sent[0].second.id});
+  CHECK(bench.said() == "unlock>1, ended");
+}
+
+TEST_CASE("what needs no lock waits for none", "[epochs][lock]") {
+  Bench bench;
+  bench.ends_at_once = true;
+  REQUIRE(bench.epochs.lock(X, 1, false, nullptr));
+  REQUIRE(bench.epochs.lock(X, 2, true, nullptr));
+  REQUIRE(bench.epochs.post(only_3));
+  bench.get(2, "a");
+  CHECK(bench.said() == "lock>1, post>3, start a");
 }
 
 TEST_CASE("a mapped lock is taken without a message", "[epochs][lock]") {
@@ -226,7 +251,7 @@ TEST_CASE("lock_all asks when a rank is used first", "[epochs][lock]") {
   bench.put(1, "a");
   bench.put(1, "b");
   CHECK(bench.said() == "lock>1");
-  CHECK(bench.sent.back().second.value == value_of(S));
+  CHECK(bench.sent.back().second.value == value_of(LockType::guest));
   bench.grant();
   CHECK(bench.said() == "start a, start b");
   bench.put(3, "c");
@@ -254,6 +279,62 @@ TEST_CASE("lock_all asks for some at once", "[epochs][lock]") {
   CHECK(bench.said() == "ended");
   CHECK(bench.locks[0].try_enter(bench.locks[0].take(), X));
   CHECK(bench.locks[1].try_enter(bench.locks[1].take(), X));
+}
+
+TEST_CASE("lock_all asks one after the other, and others behind them", "[epochs][lock]") {
+  Bench bench;
+  bench.mapped = {1, 2};
+  for (const Rank each : {0, 1}) {
+    const auto other = bench.locks[each].take();
+    REQUIRE(bench.locks[each].try_enter(other, X));
+  }
+  REQUIRE(bench.epochs.lock_all(false, std::vector<Rank>{0, 1, 2}, &bench.event("granted")));
+  bench.put(3, "a");
+  bench.locks[1].leave(X);
+  bench.epochs.poll();
+  const auto passes = bench.locks[1].take();  // nobody stands there before 0 is entered
+  CHECK(bench.locks[1].try_enter(passes, X));
+  bench.locks[0].leave(X);
+  bench.epochs.poll();
+  CHECK(bench.said().empty());
+  bench.locks[1].leave(X);
+  bench.epochs.poll();
+  CHECK(bench.said() == "granted, lock>3");
+}
+
+TEST_CASE("a guest passes exclusive locks that wait, and keeps them out", "[epochs][lock]") {
+  Bench bench;
+  bench.mapped.insert(1);
+  bench.ends_at_once = true;
+  bench.says_tickets = true;
+  const auto inside = bench.locks[1].take();
+  REQUIRE(bench.locks[1].try_enter(inside, S));
+  const auto waits = bench.locks[1].take();
+  REQUIRE(bench.epochs.lock_all(false, only_0, nullptr));
+  bench.put(1, "a", false);
+  CHECK(bench.said() == "start a");
+  bench.locks[1].leave(S);
+  CHECK_FALSE(bench.locks[1].try_enter(waits, X));
+  REQUIRE(bench.epochs.unlock_all(nullptr));
+  CHECK(bench.said() == "passed 1");
+  CHECK(bench.locks[1].try_enter(waits, X));
+}
+
+TEST_CASE("a guest waits for an exclusive one that is inside, and for no other", "[epochs][lock]") {
+  Bench bench;
+  bench.says_tickets = true;
+  REQUIRE(bench.epochs.lock(X, 0, false, nullptr));
+  bench.hear(1, Notice::lock, value_of(X));
+  bench.hear(2, Notice::lock, value_of(LockType::guest));
+  bench.hear(3, Notice::lock, value_of(LockType::guest));
+  CHECK(bench.said() == "took 0");
+  CHECK(bench.epochs.awaits_lock());
+  REQUIRE(bench.epochs.unlock(0, nullptr));
+  CHECK(bench.said() == "let guests in 0, passed 0, granted>2, granted>3");
+  bench.epochs.on_notice(2, {.notice = Notice::unlock, .type = LockType::guest});
+  CHECK(bench.said() == "passed 0");
+  bench.epochs.on_notice(3, {.notice = Notice::unlock, .type = LockType::guest});
+  CHECK(bench.said() == "passed 0, granted>1");
 }
 
 TEST_CASE("lock_all without a check", "[epochs][lock]") {

@@ -136,6 +136,36 @@ class Author {
               .blocks = each == plans.back() && blocks()});
   }
 
+  /// One that locks all, and accesses those ranks one after the other.
+  void lock_all_for(Rank r, const std::vector<Rank>& targets) {
+    Plan& all = plan(EpochKind::lock_all, r);
+    add(r, {.what = Do::lock_all, .plan = &all, .local = dice_.one_in(2)});
+    for (const Rank target : targets) {
+      operation(all, target);
+      if (dice_.one_in(2)) flush(r, dice_.one_in(2) ? -1 : target, true);
+    }
+    add(r, {.what = Do::flush_all, .blocks = true});
+    add(r, {.what = Do::unlock_all, .plan = &all, .blocks = true});
+  }
+
+  /// One that locks those ranks, and waits for what it has asked of the last one.
+  void lock_each(Rank r, const std::vector<Rank>& targets, LockType type) {
+    std::vector<Plan*> plans;
+    for (const Rank target : targets) {
+      Plan& one = plan(EpochKind::lock, r, {target});
+      one.type = type;
+      add(r, {.what = Do::lock, .plan = &one, .target = target, .blocks = dice_.one_in(2)});
+      operation(one, target);
+      if (dice_.one_in(2)) add(r, {.what = Do::flush, .target = target, .blocks = true});
+      plans.push_back(&one);
+    }
+    add(r, {.what = Do::flush, .target = targets.back(), .blocks = true});
+    for (Plan* each : plans)
+      add(r, {.what = Do::unlock, .plan = each, .target = each->group[0], .blocks = true});
+  }
+
+  Program take() { return std::move(program_); }
+
   void lock_all(Rank r) {
     Plan& all = plan(EpochKind::lock_all, r);
     all.no_check = dice_.one_in(8);
@@ -175,17 +205,20 @@ class Author {
             .blocks = may_block && blocks(),
             .local = dice_.one_in(3)});
   }
+  void operation(Plan& plan, Rank target) {
+    program_.ops.emplace_back();
+    ModelOp& op = program_.ops.back();
+    op.plan = &plan;
+    op.target = target;
+    op.mode = static_cast<Mode>(dice_.below(3));
+    plan.ops.push_back(&op);
+    add(plan.rank, {.what = Do::op, .plan = &plan, .target = target, .op = &op});
+  }
   bool operations(Plan& plan, const std::vector<Rank>& targets) {
     bool any = false;
     for (const Rank target : targets)
       for (std::size_t left = dice_.below(3); left != 0; --left) {
-        program_.ops.emplace_back();
-        ModelOp& op = program_.ops.back();
-        op.plan = &plan;
-        op.target = target;
-        op.mode = static_cast<Mode>(dice_.below(3));
-        plan.ops.push_back(&op);
-        add(plan.rank, {.what = Do::op, .plan = &plan, .target = target, .op = &op});
+        operation(plan, target);
         any = true;
       }
     return any;
@@ -202,13 +235,16 @@ Reorder reorder_of(std::size_t bits) {
   return {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0};
 }
 
-std::string simulate(std::uint64_t seed, std::size_t reorder_bits, Plant plant = Plant::none) {
-  const auto count = static_cast<Rank>(1 + seed % 5);
-  Program program = Author(seed, count, reorder_of(reorder_bits)).write(1 + seed % 9);
+std::string simulate(Program program, std::uint64_t seed, Plant plant = Plant::none) {
   Dice dice(seed + 1);
   return World(
              program, [&dice](std::size_t n) { return dice.below(n); }, plant)
       .run();
+}
+
+std::string simulate(std::uint64_t seed, std::size_t reorder_bits, Plant plant = Plant::none) {
+  const auto count = static_cast<Rank>(1 + seed % 5);
+  return simulate(Author(seed, count, reorder_of(reorder_bits)).write(1 + seed % 9), seed, plant);
 }
 
 /// Follow every path of choices, at most `paths_max`. @returns  the first fault
@@ -248,6 +284,33 @@ TEST_CASE("random programs that permit reordering", "[epochs][model]") {
     const std::string fault = simulate(seed, seed / 5 % 16);
     if (fault.empty()) continue;
     FAIL("seed " << seed << ": " << fault);
+  }
+}
+
+// Each of those holds one lock and waits for another.
+TEST_CASE("locks of all, and locks of one rank each, wait for nobody for ever", "[epochs][model]") {
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+    Author author(seed, 4, {});
+    for (std::uint64_t round = 0; round < 1 + seed % 2; ++round) {
+      author.lock_all_for(0, {2, 3});
+      author.lock_all_for(1, {3, 2});
+      author.lock_each(2, {static_cast<Rank>(2 + seed / 2 % 2)}, LockType::exclusive);
+      author.lock_each(3, {static_cast<Rank>(3 - seed / 2 % 2)}, LockType::exclusive);
+    }
+    CAPTURE(seed);
+    CHECK(simulate(author.take(), seed) == "");
+  }
+}
+
+TEST_CASE("who asks for locks in ascending order waits for nobody for ever", "[epochs][model]") {
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+    Author author(seed, 3, {});
+    for (Rank r = 0; r < 3; ++r) {
+      const bool is_writer = (seed >> static_cast<unsigned>(r)) % 2 != 0;
+      author.lock_each(r, {0, 1, 2}, is_writer ? LockType::exclusive : LockType::shared);
+    }
+    CAPTURE(seed);
+    CHECK(simulate(author.take(), seed) == "");
   }
 }
 

@@ -53,6 +53,13 @@ bool Epochs::step() {
     handle(self_, notice);
     return true;
   }
+  if (!waits_in_queue() && !deferred_.empty()) {
+    Access& access = *deferred_.front();
+    deferred_.pop();
+    access.deferred = false;
+    advance(access);
+    return true;
+  }
   if (!to_look_at_.empty()) {
     Access& access = *to_look_at_.front();
     to_look_at_.pop();
@@ -79,11 +86,12 @@ void Epochs::ask_ahead() {
 
 void Epochs::advance(Access& access) {
   if (access.state == Access::State::idle) {
-    if (!may_begin(access)) return;
+    if (!may_begin(access) || defers(access)) return;
     ask(access);
   }
   if (access.state == Access::State::asked) {
     if (!is_granted(access)) return;
+    if (queued_ == &access) queued_ = nullptr;
     access.state = Access::State::open;
     happen(std::exchange(access.on_grant, nullptr));
   }
@@ -94,12 +102,6 @@ void Epochs::advance(Access& access) {
   if (access.epoch.closed && access.first == nullptr && access.flushes.empty()) release(access);
 }
 
-WindowLock::Ticket Epochs::take_ticket(Rank owner) {
-  const WindowLock::Ticket ticket = host_.lock_of(owner)->take();
-  host_.took_ticket(owner, ticket);
-  return ticket;
-}
-
 bool Epochs::try_enter(WindowLock& lock, Rank owner, WindowLock::Ticket ticket, LockType type) {
   if (!lock.try_enter(ticket, type)) return false;
   if (type == LockType::shared && lock.is_taken(ticket + 1)) host_.passed_turn(owner);
@@ -107,8 +109,22 @@ bool Epochs::try_enter(WindowLock& lock, Rank owner, WindowLock::Ticket ticket, 
 }
 
 void Epochs::leave(WindowLock& lock, Rank owner, LockType type) {
-  lock.leave(type);
+  if (lock.leave(type) != 0) host_.let_guests_in(owner);
   if (lock.is_in_use()) host_.passed_turn(owner);
+}
+
+/// Does an open epoch wait for its lock in a queue? One that is closed goes when it gets it.
+bool Epochs::waits_in_queue() const noexcept {
+  return queued_ != nullptr && !queued_->epoch.closed;
+}
+
+/// Who waits in a queue asks for no other lock meanwhile: locks are granted in the order in which
+/// the program asks for them. Two that ask in the same order never wait for each other, as with
+/// calls that wait.
+bool Epochs::defers(Access& access) {
+  if (!waits_in_queue() || !is_passive(access.epoch) || access.epoch.no_check) return false;
+  if (!std::exchange(access.deferred, true)) deferred_.push(&access);
+  return true;
 }
 
 void Epochs::ask(Access& access) {
@@ -117,14 +133,18 @@ void Epochs::ask(Access& access) {
   if (epoch.kind == EpochKind::access) {
     access.number = ++peers_[access.target].starts;
   } else if (access.lock != nullptr) {
-    access.ticket = access.lock->take();
-    access.granted = try_enter(*access.lock, access.target, access.ticket, epoch.lock_type);
+    access.ticket = access.lock->take(access.lock_type);
+    access.granted = try_enter(*access.lock, access.target, access.ticket, access.lock_type);
     if (access.granted) return;
-    host_.took_ticket(access.target, access.ticket);  // and is_granted() looks again
+    if (access.lock_type != LockType::guest) {
+      host_.took_ticket(access.target, access.ticket);  // and is_granted() looks again
+      queued_ = &access;
+    }
     ticketed_.push_back(&access);
   } else if (is_passive(epoch) && !epoch.no_check) {
+    if (access.lock_type != LockType::guest) queued_ = &access;
     send_named(access,
-               {.notice = Notice::lock, .value = static_cast<std::uint64_t>(epoch.lock_type)});
+               {.notice = Notice::lock, .value = static_cast<std::uint64_t>(access.lock_type)});
   }
 }
 
@@ -134,7 +154,7 @@ bool Epochs::is_granted(Access& access) {
     return has_reached(peers_[access.target].posts_seen, access.number);
   if (epoch.kind == EpochKind::fence || epoch.no_check) return true;
   if (access.granted || access.lock == nullptr) return access.granted;
-  if (!try_enter(*access.lock, access.target, access.ticket, epoch.lock_type)) return false;
+  if (!try_enter(*access.lock, access.target, access.ticket, access.lock_type)) return false;
   std::erase(ticketed_, &access);
   return true;
 }
@@ -189,12 +209,12 @@ void Epochs::release(Access& access) {
     if (waits) access.state = Access::State::releasing;
     if (asks) note_asked(access, access.written_age);
     send_named(access,
-               {.notice = Notice::unlock, .type = epoch.lock_type, .value = asks ? 1U : 0U});
+               {.notice = Notice::unlock, .type = access.lock_type, .value = asks ? 1U : 0U});
     if (waits) return;
   } else {
     if (needs_answer(access) && !is_written(access, access.written_age)) return;
     if (access.lock != nullptr) {
-      leave(*access.lock, access.target, epoch.lock_type);
+      leave(*access.lock, access.target, access.lock_type);
       grant_wanted();
     }
   }
@@ -241,11 +261,7 @@ void Epochs::handle(Rank from, const NoticeMessage& notice) {
       ++peers_[from].completes_seen;
       epochs_changed_ = true;
       break;
-    case Notice::lock:
-      wanted_locks_.push(
-          {take_ticket(self_), static_cast<LockType>(notice.value), from, notice.id});
-      grant_wanted();
-      break;
+    case Notice::lock: want_lock(from, notice); break;
     case Notice::unlock:
       leave(*host_.lock_of(self_), self_, notice.type);
       if (asks_for_answer(notice)) send(from, {.notice = Notice::unlocked, .id = notice.id});
@@ -279,14 +295,41 @@ void Epochs::on_answer(const NoticeMessage& notice) {
   look_at(access);
 }
 
-/// Tickets are served in their order: behind one that is not, none is.
+void Epochs::want_lock(Rank origin, const NoticeMessage& notice) {
+  const auto type = static_cast<LockType>(notice.value);
+  const WantedLock wanted{host_.lock_of(self_)->take(type), type, origin, notice.id};
+  if (type == LockType::guest) {
+    wanted_guests_.push_back(wanted);
+  } else {
+    host_.took_ticket(self_, wanted.ticket);
+    wanted_locks_.push(wanted);
+  }
+  grant_wanted();
+}
+
+/// What comes in while a grant goes out may bring more of them.
 void Epochs::grant_wanted() {
+  for (std::size_t i = 0; i < wanted_guests_.size();) {
+    const WantedLock wanted = wanted_guests_[i];
+    if (!may_grant(wanted)) {
+      ++i;
+      continue;
+    }
+    wanted_guests_.erase(wanted_guests_.begin() + static_cast<std::ptrdiff_t>(i));
+    send(wanted.origin, {.notice = Notice::granted, .id = wanted.id});
+    i = 0;
+  }
+  // Tickets are served in their order: behind one that is not, none is.
   while (!wanted_locks_.empty()) {
     const WantedLock wanted = wanted_locks_.front();
-    if (!try_enter(*host_.lock_of(self_), self_, wanted.ticket, wanted.type)) return;
+    if (!may_grant(wanted)) return;
     wanted_locks_.pop();
     send(wanted.origin, {.notice = Notice::granted, .id = wanted.id});
   }
+}
+
+bool Epochs::may_grant(const WantedLock& wanted) {
+  return try_enter(*host_.lock_of(self_), self_, wanted.ticket, wanted.type);
 }
 
 void Epochs::look_at_tickets() {
@@ -364,7 +407,7 @@ void Epochs::activate(Epoch& epoch) {
       epoch.awaited.push_back(++peers_[other].exposures);
       send(other, {.notice = Notice::post});
     } else if (!epoch.accesses.contains(other)) {
-      static_cast<void>(make_access(epoch, other));
+      static_cast<void>(make_access(epoch, other, {}));
     }
   }
 }

@@ -9,13 +9,16 @@
 
 namespace overlap::newrma {
 
-enum class LockType : std::uint8_t { shared, exclusive };
+/// A guest shares, too, but stands in no queue: it passes exclusive ones that wait.
+enum class LockType : std::uint8_t { shared, exclusive, guest };
 
 /// Tickets are served in the order in which they were taken; neighbouring shared ones together.
+/// Guests wait only for an exclusive one that is inside, and keep the next ones out: for processes
+/// that hold another lock, for which somebody in the queue may wait.
 ///
 /// Whoever holds a ticket asks now and then whether it is served, so nobody sleeps in here, and the
 /// lock knows nothing of its users: a ticket can be taken for a process that does not map it. All
-/// zero bytes are a free lock. At most 2^31 tickets at a time.
+/// zero bytes are a free lock. At most 2^30 tickets and guests at a time.
 ///
 /// Life of a ticket:  take --try_enter--> inside --leave--> gone
 ///
@@ -25,36 +28,56 @@ class TicketLock {
  public:
   using Ticket = std::uint32_t;
 
-  /// Stand in the queue. @thread  any, of any process that maps it
-  [[nodiscard]] Ticket take() noexcept {
-    return next_.fetch_add(1, std::memory_order_seq_cst);  // L3
+  /// Stand in the queue, or come as a guest, who has no ticket. @thread  any, of any process that
+  /// maps it
+  [[nodiscard]] Ticket take(LockType type = LockType::shared) noexcept {
+    if (type != LockType::guest) return next_.fetch_add(1, std::memory_order_seq_cst);  // L3
+    // L5, pairs with L6: no exclusive one enters any more.
+    left_.fetch_add(0U - one_left, std::memory_order_seq_cst);
+    return 0;
   }
 
   /// Enter, if it is this ticket's turn. Not again once it has returned true.
   [[nodiscard]] bool try_enter(Ticket ticket, LockType type) noexcept {
-    if (turn_of(type) != ticket) return false;  // L2
-    if (type == LockType::shared) let_next_in(ticket);
+    // L2, pairs with L1: what those inside before have written. Behind this one's ticket: L4.
+    if (type == LockType::guest) return (left_.load(std::memory_order_seq_cst) & inside) == 0;
+    if (type == LockType::exclusive) return try_enter_alone(ticket);
+    if (!is_turn(ticket, type)) return false;
+    let_next_in(ticket);
     return true;
   }
 
-  /// Take a ticket and enter, if nobody is in the way. @returns  nothing: nothing is done
-  [[nodiscard]] std::optional<Ticket> try_lock(LockType type) noexcept {
-    const Ticket turn = turn_of(type);  // L2
+  /// Is nobody in the way of one that comes now? A hint.
+  [[nodiscard]] bool may_enter(LockType type) const noexcept {
+    return is_turn(next_.load(std::memory_order_seq_cst), type);
+  }
+  /// Take a ticket if nobody is in the way. @returns  nothing: nothing is done
+  [[nodiscard]] std::optional<Ticket> try_take(LockType type) noexcept {
     // Who fails takes the cache line from nobody.
-    if (next_.load(std::memory_order_relaxed) != turn) return {};
-    // L3: if the ticket whose turn it is has not been taken yet, nobody else moves the turn.
-    Ticket next = turn;
-    if (!next_.compare_exchange_strong(next, turn + 1, std::memory_order_seq_cst)) return {};
-    if (type == LockType::shared) let_next_in(turn);
-    return turn;
+    const Ticket next = next_.load(std::memory_order_seq_cst);
+    if (!is_turn(next, type)) return {};
+    // L3: as the ticket has not been taken, nobody else has moved its turn.
+    Ticket taken = next;
+    if (!next_.compare_exchange_strong(taken, next + 1, std::memory_order_seq_cst)) return {};
+    return next;
+  }
+  /// Of an exclusive ticket whose turn it is, and that a guest keeps out: leave the queue.
+  void give_up() noexcept {
+    static_cast<void>(pass_shared_turn());
+    left_.fetch_add(one_left, std::memory_order_seq_cst);
   }
 
   /// Leave. @param type  as it was entered
-  void leave(LockType type) noexcept {
+  /// @returns  guests that have been let in
+  std::uint32_t leave(LockType type) noexcept {
     // L1: all that this holder has written comes before the next one's entry.
-    if (type == LockType::exclusive)
-      shared_turn_.store(shared_turn_.load(std::memory_order_relaxed) + 1, turn_order);
-    exclusive_turn_.fetch_add(1, std::memory_order_seq_cst);
+    if (type != LockType::exclusive) {
+      left_.fetch_add(one_left, std::memory_order_seq_cst);
+      return 0;
+    }
+    const Ticket ticket = pass_shared_turn();
+    const std::uint32_t before = left_.fetch_add(one_left - inside, std::memory_order_seq_cst);
+    return (one_left * ticket + inside - before) / one_left;
   }
 
   /// Has a ticket been taken? Asked behind the entry or the leave that has let it in. If not, who
@@ -64,28 +87,46 @@ class TicketLock {
     // one the other way round. One of the two sees what the other has written.
     return static_cast<std::int32_t>(next_.load(std::memory_order_seq_cst) - ticket) > 0;
   }
-
   /// Is anybody inside, or in the queue? Asked behind a leave: if not, nobody has been let in.
-  [[nodiscard]] bool is_in_use() const noexcept { return is_taken(exclusive_turn()); }
+  [[nodiscard]] bool is_in_use() const noexcept {
+    const std::uint32_t left = left_.load(std::memory_order_relaxed);
+    return one_left * next_.load(std::memory_order_seq_cst) != left;  // L4
+  }
 
   /// The tickets that may enter now, shared and exclusively; hints.
   [[nodiscard]] Ticket shared_turn() const noexcept {
     return shared_turn_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] Ticket exclusive_turn() const noexcept {
-    return exclusive_turn_.load(std::memory_order_relaxed);
+    const std::uint32_t left = left_.load(std::memory_order_relaxed);
+    const Ticket next = next_.load(std::memory_order_relaxed);
+    return next - (one_left * next - left + inside) / one_left;  // the half has lost a bit
   }
 
  private:
-  [[nodiscard]] Ticket turn_of(LockType type) const noexcept {
-    // L2, pairs with L1: what those inside before have written. Behind this one's ticket: L4.
-    return (type == LockType::shared ? shared_turn_ : exclusive_turn_)
-        .load(std::memory_order_seq_cst);
+  /// In left_: an exclusive one is inside; and what each one adds that leaves.
+  static constexpr std::uint32_t inside = 1, one_left = 2;
+
+  [[nodiscard]] bool is_turn(Ticket ticket, LockType type) const noexcept {
+    return type == LockType::exclusive ? left_.load(std::memory_order_seq_cst) == one_left * ticket
+                                       : shared_turn_.load(std::memory_order_seq_cst) == ticket;
+  }
+  [[nodiscard]] bool try_enter_alone(Ticket ticket) noexcept {
+    if (!is_turn(ticket, LockType::exclusive)) return false;  // L2
+    std::uint32_t left = one_left * ticket;
+    // L6, pairs with L5: either the guest sees that this one is inside, or this one sees the guest.
+    return left_.compare_exchange_strong(left, left + inside, std::memory_order_seq_cst);
   }
   /// A shared one lets the next ticket in if that is shared, too. Only who has the turn writes it.
   void let_next_in(Ticket ticket) noexcept {
     // Not by a store: L4.
     static_cast<void>(shared_turn_.exchange(ticket + 1, std::memory_order_seq_cst));
+  }
+  /// The same of an exclusive one. @returns  its ticket
+  Ticket pass_shared_turn() noexcept {
+    const Ticket ticket = shared_turn_.load(std::memory_order_relaxed);
+    shared_turn_.store(ticket + 1, turn_order);
+    return ticket;
   }
 
   /// Of a store that must be visible before is_taken() looks (L4). On x86-64 the atomic operation
@@ -96,8 +137,10 @@ class TicketLock {
   static constexpr std::memory_order turn_order = std::memory_order_seq_cst;
 #endif
   Atomic<std::uint32_t> next_{0};
-  Atomic<std::uint32_t> shared_turn_{0};     ///< the ticket that may enter shared
-  Atomic<std::uint32_t> exclusive_turn_{0};  ///< the same exclusively: so many have left
+  Atomic<std::uint32_t> shared_turn_{0};  ///< the ticket that may enter shared
+  /// Twice as many as have left, less twice the guests, and one while an exclusive one is inside:
+  /// that of a ticket may enter when it is twice the ticket.
+  Atomic<std::uint32_t> left_{0};
 };
 
 }  // namespace overlap::newrma

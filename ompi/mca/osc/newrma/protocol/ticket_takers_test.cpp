@@ -14,6 +14,7 @@ using overlap::tso::Outcome;
 using overlap::tso::StepKind;
 constexpr LockType S = LockType::shared;
 constexpr LockType X = LockType::exclusive;
+constexpr LockType G = LockType::guest;
 
 /// A model's atomic that begins with zero.
 template <class T>
@@ -27,7 +28,8 @@ enum class Fault : std::uint8_t {
   looks_once,        ///< does not look again
   notes_by_a_store,  ///< which may stay in the store buffer while it looks
   asks_early,        ///< before it leaves
-  counts_early       ///< looks before it leaves whether somebody waits
+  counts_early,      ///< looks before it leaves whether somebody waits
+  forgets_guests     ///< wakes those in the queue only
 };
 
 enum class Mode : std::uint8_t {
@@ -82,12 +84,20 @@ class Scenario {
     if (exclusive != shared && lock_->is_taken(exclusive)) wake_taker(exclusive);
   }
 
+  std::optional<std::uint32_t> try_lock(LockType type) {
+    const auto ticket = lock_->try_take(type);
+    if (!ticket || lock_->try_enter(*ticket, type)) return ticket;
+    lock_->give_up();
+    if (lock_->is_in_use()) pass_turn();
+    return std::nullopt;
+  }
+
   void play(std::size_t me) {
     const LockType type = types_[me];
-    const auto entered = tries_ ? lock_->try_lock(type) : std::nullopt;
-    const std::uint32_t ticket = entered ? *entered : lock_->take();
-    bool inside = entered || lock_->try_enter(ticket, type);
-    if (!inside) {
+    const auto at_once = tries_ && type != G ? try_lock(type) : std::nullopt;
+    const std::uint32_t ticket = at_once ? *at_once : lock_->take(type);
+    bool inside = at_once || lock_->try_enter(ticket, type);
+    if (!inside && type != G) {
       if (fault_ != Fault::notes_late) note(ticket, me);
       inside = fault_ != Fault::looks_once && lock_->try_enter(ticket, type);
       if (fault_ == Fault::notes_late && !inside) note(ticket, me);
@@ -104,7 +114,9 @@ class Scenario {
     }
     if (fault_ == Fault::asks_early) wake_taker(ticket + 1);
     const bool is_awaited = fault_ != Fault::counts_early || lock_->is_taken(ticket + 1);
-    lock_->leave(type);
+    if (lock_->leave(type) != 0 && fault_ != Fault::forgets_guests) {
+      for (auto& each : woken_) each.store(1, std::memory_order_release);
+    }
     if (fault_ != Fault::asks_early && is_awaited && lock_->is_in_use()) pass_turn();
   }
 
@@ -160,6 +172,14 @@ TEST_CASE("ticket takers: shared ones are woken while the one before is inside")
 // Twelve seconds.
 TEST_CASE("ticket takers: shared neighbours wake each other", "[.][long]") {
   CHECK(outcome_of({X, S, S}, Fault::none) == Outcome::holds);
+}
+
+TEST_CASE("ticket takers: guests are woken, and wake who waits for them") {
+  for (const bool tries : {false, true}) {
+    CHECK(outcome_of({X, G}, Fault::none, Mode::alone, tries) == Outcome::holds);
+    CHECK(outcome_of({S, G}, Fault::none, Mode::together, tries) == Outcome::holds);
+  }
+  CHECK(outcome_of({X, G}, Fault::forgets_guests) == Outcome::deadlock);
 }
 
 TEST_CASE("ticket takers: planted faults lose a wake-up") {
