@@ -120,9 +120,10 @@ auto lock_of(const Window& window, int lock_type, int target, int assertion) {
   };
 }
 
-auto lock_all_of(const Window& window, int assertion) {
-  return [&memory = window.memory(), assertion](Epochs& epochs, Event& granted) {
-    return epochs.lock_all(has(assertion, MPI_MODE_NOCHECK), memory.mapped_ranks(), &granted);
+auto lock_all_of(const Window& window, int assertion, bool waits) {
+  return [&memory = window.memory(), assertion, waits](Epochs& epochs, Event& granted) {
+    return epochs.lock_all(has(assertion, MPI_MODE_NOCHECK), memory.mapped_ranks(), &granted,
+                           waits);
   };
 }
 
@@ -245,7 +246,7 @@ void fill_epochs(ompi_osc_base_module_t& table) noexcept {
       return !has(assertion, MPI_MODE_NOCHECK) && epochs.try_lock_all(memory.mapped_ranks());
     };
     if (do_at_once(win, enter)) return OMPI_SUCCESS;
-    return ask_and_wait(win, Leaves::none, lock_all_of(window_of(win), assertion));
+    return ask_and_wait(win, Leaves::none, lock_all_of(window_of(win), assertion, true));
   };
   table.osc_unlock_all = [](ompi_win_t* win) -> int {
     if (do_at_once(win, [](Epochs& epochs) { return epochs.try_unlock_all(); }))
@@ -298,7 +299,8 @@ constinit const overlap_nonblocking_calls nonblocking_table = {
       return ask_for_request(win, request, Leaves::to_target, unlock_of(target), target);
     },
     .ilock_all = [](int assertion, ompi_win_t* win, ompi_request_t** request) -> int {
-      return ask_for_request(win, request, Leaves::none, lock_all_of(window_of(win), assertion));
+      return ask_for_request(win, request, Leaves::none,
+                             lock_all_of(window_of(win), assertion, false));
     },
     .iunlock_all = [](ompi_win_t* win, ompi_request_t** request) -> int {
       return ask_for_request(win, request, Leaves::all, unlock_every);

@@ -140,7 +140,7 @@ bool Epochs::unlock(Rank target, Event* ended) {
   return true;
 }
 
-bool Epochs::lock_all(bool no_check, std::span<const Rank> now, Event* granted) {
+bool Epochs::lock_all(bool no_check, std::span<const Rank> now, Event* granted, bool waits) {
   if (!no_check && try_lock_all(now)) {
     happen_now(granted);
     return true;
@@ -151,7 +151,7 @@ bool Epochs::lock_all(bool no_check, std::span<const Rank> now, Event* granted) 
   lock_all_->no_check = no_check;
   if (granted != nullptr) ++granted->pending;  // not before all are counted
   for (const Rank target : now) {
-    Access& access = make_access(*lock_all_, target, LockType::shared);
+    Access& access = make_access(*lock_all_, target, waits ? LockType::shared : LockType::guest);
     if (granted != nullptr) ++granted->pending;
     access.on_grant = granted;
   }

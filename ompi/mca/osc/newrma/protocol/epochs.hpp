@@ -213,7 +213,10 @@ class Epochs {
   /// The lock of a rank is asked for with the first operation to it, those of `now` at once: their
   /// memory is mapped, and the program may use it without a call. `granted` happens when all of
   /// `now` are.
-  [[nodiscard]] bool lock_all(bool no_check, std::span<const Rank> now, Event* granted);
+  /// @param waits  the program does not go on before: they stand in queues, one behind the other.
+  ///               Others are guests, all at once
+  [[nodiscard]] bool lock_all(bool no_check, std::span<const Rank> now, Event* granted,
+                              bool waits = true);
   [[nodiscard]] bool unlock_all(Event* ended);
 
   // The same of locks that are free while there is no other epoch, at once. They need no epoch

@@ -224,7 +224,9 @@ class World {
         std::vector<Rank> now;
         for (Rank r = 0; r < program_.count; ++r)
           if (step.local && p.lock_of(r) != nullptr) now.push_back(r);
-        is_legal = e.lock_all(plan->no_check, now, &event(p, {}));
+        ModelEvent& granted = event(p, {});
+        if (step.blocks) p.blocked_by = &granted;
+        is_legal = e.lock_all(plan->no_check, now, &granted, step.blocks);
         break;
       }
       case Do::unlock_all: is_legal = e.unlock_all(closes()); break;

@@ -139,7 +139,7 @@ class Author {
   /// One that locks all, and accesses those ranks one after the other.
   void lock_all_for(Rank r, const std::vector<Rank>& targets) {
     Plan& all = plan(EpochKind::lock_all, r);
-    add(r, {.what = Do::lock_all, .plan = &all, .local = dice_.one_in(2)});
+    add(r, {.what = Do::lock_all, .plan = &all, .blocks = blocks(), .local = dice_.one_in(2)});
     for (const Rank target : targets) {
       operation(all, target);
       if (dice_.one_in(2)) flush(r, dice_.one_in(2) ? -1 : target, true);
@@ -169,7 +169,7 @@ class Author {
   void lock_all(Rank r) {
     Plan& all = plan(EpochKind::lock_all, r);
     all.no_check = dice_.one_in(8);
-    add(r, {.what = Do::lock_all, .plan = &all, .local = dice_.one_in(2)});
+    add(r, {.what = Do::lock_all, .plan = &all, .blocks = blocks(), .local = dice_.one_in(2)});
     for (int i = 0; i < 2; ++i) {
       operations(all, any_ranks(2));
       if (dice_.one_in(2)) flush(r, dice_.one_in(2) ? -1 : any_rank(), true);

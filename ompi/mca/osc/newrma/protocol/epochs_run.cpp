@@ -123,6 +123,7 @@ bool Epochs::waits_in_queue() const noexcept {
 /// calls that wait.
 bool Epochs::defers(Access& access) {
   if (!waits_in_queue() || !is_passive(access.epoch) || access.epoch.no_check) return false;
+  if (access.lock_type == LockType::guest) return false;
   if (!std::exchange(access.deferred, true)) deferred_.push(&access);
   return true;
 }
