@@ -140,26 +140,34 @@ TEST_CASE("A process that locks its own memory waits for who holds the lock") {
 }
 
 // Whoever locks all asks for each lock when it uses it, and holds others then.
-TEST_CASE("Locks of all beside exclusive ones: nobody waits for ever") {
+TEST_CASE("Shared locks of several ranks beside exclusive ones: nobody waits for ever") {
   if (size() < 4) return;
+  const bool all = GENERATE(true, false);
   for (const Kind kind : {Kind::create, Kind::allocate, Kind::dynamic}) {
-    CAPTURE(name_of(kind));
+    CAPTURE(name_of(kind), all);
     Array<Word> window(ranks(), 0, kind);
     const Word mine = 10 + rank();
-    const bool locks_all = rank() < 2;
     const int first = rank() == 0 || rank() == 3 ? 2 : 3, second = 5 - first;
+    const auto write = [&](int to) {
+      put(window, mine, to, self());
+      MPI_Win_flush(to, window.win);
+    };
     for (int turn = 0; turn < 5; ++turn) {
-      if (locks_all) {
-        MPI_Win_lock_all(0, window.win);
-        put(window, mine, first, self());
-        MPI_Win_flush(first, window.win);
+      if (rank() < 2) {
+        if (all)
+          MPI_Win_lock_all(0, window.win);
+        else
+          MPI_Win_lock(MPI_LOCK_SHARED, first, 0, window.win);
+        write(first);
       }
       MPI_Barrier(MPI_COMM_WORLD);
-      if (locks_all) {
+      if (rank() < 2) {
         compute(std::chrono::milliseconds(3));  // the others stand in the queues
-        put(window, mine, second, self());
-        MPI_Win_flush(second, window.win);
-        MPI_Win_unlock_all(window.win);
+        if (!all) MPI_Win_lock(MPI_LOCK_SHARED, second, 0, window.win);
+        write(second);
+        if (all) MPI_Win_unlock_all(window.win);
+        for (const int to : {first, second})
+          if (!all) MPI_Win_unlock(to, window.win);
       } else if (rank() < 4) {
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, first, 0, window.win);
         put(window, mine, first, self());

@@ -157,7 +157,7 @@ bool ask_owner(ControlBlock& owner, AskingPace& pace, const RowHead& head,
 }
 
 bool ask_to_fetch(ControlBlock& owner, AskingPace& pace, const RowHead& head,
-                  std::span<const Block> blocks, std::span<const std::byte> data) {
+                  std::span<const Block> blocks, std::span<const std::byte> data, bool& may_fetch) {
   AskedRow& asked = owner.asked;
   const Clock::duration patience = patience_for(OperationRow::count_max);
   const FetchedRow row{.from = node::own_process_facts(),
@@ -169,9 +169,9 @@ bool ask_to_fetch(ControlBlock& owner, AskingPace& pace, const RowHead& head,
   asked.count = static_cast<std::uint32_t>(blocks.size());
   asked.area.write({}, std::as_bytes(std::span(&row, 1)));
   if (!post_and_wait(asked, pace, patience)) return false;
-  const bool is_refused = asked.is_refused;
+  may_fetch = !asked.is_refused;
   asked.slot.release();
-  return !is_refused;
+  return may_fetch;
 }
 
 bool ask_owner(ControlBlock& owner, AskingPace& pace, OperationRow& row) {

@@ -55,9 +55,11 @@ void add_to_row(OperationRow& row, const RowHead& head, const OperationCall& cal
                              std::span<const Block> blocks, std::span<std::byte> data);
 /// The same of blocks that bring nothing back and that the owner fetches. It is worth it only with
 /// one that has answered before: it is not awaited for as long as the kernel's copies would take.
+/// @param may_fetch  becomes false if the owner was there and could not
 /// @returns  false: nothing has been done
 [[nodiscard]] bool ask_to_fetch(ControlBlock& owner, AskingPace& pace, const RowHead& head,
-                                std::span<const Block> blocks, std::span<const std::byte> data);
+                                std::span<const Block> blocks, std::span<const std::byte> data,
+                                bool& may_fetch);
 /// The same of a row. Results are where the program wants them.
 [[nodiscard]] bool ask_owner(ControlBlock& owner, AskingPace& pace, OperationRow& row);
 /// Carry out what others have asked of this process. @param memory  its part of the window

@@ -52,15 +52,12 @@ std::uint64_t kernel_room(const AskingPace* asking) noexcept {
   return asking != nullptr && asking->pause() <= short_pause ? few_bytes : piece_bytes;
 }
 
-/// @param may_fetch  becomes false where the owner was there and could not
 /// @returns  false: it has not been carried out
 bool ask_for_piece(ControlBlock& owner, AskingPace& pace, const RowHead& row,
                    std::span<const Block> blocks, std::span<std::byte> payload, bool& may_fetch) {
   if (blocks.size_bytes() + payload.size() <= OperationRow::room_bytes)
     return ask_owner(owner, pace, row, blocks, payload);
-  if (ask_to_fetch(owner, pace, row, blocks, payload)) return true;
-  may_fetch = !pace.is_answered();
-  return false;
+  return ask_to_fetch(owner, pace, row, blocks, payload, may_fetch);
 }
 
 /// The kernel copies a piece: as many blocks take the time of a short operation.

@@ -119,7 +119,9 @@ bool Epochs::lock(LockType type, Rank target, bool no_check, Event* granted) {
   epoch.lock_type = type;
   epoch.no_check = no_check;
   locks_.emplace(target, &epoch);
-  Access& access = make_access(epoch, target, type);
+  // Who holds others waits behind nobody who may wait for one of these.
+  const bool is_guest = type == LockType::shared && locks_.size() > 1;
+  Access& access = make_access(epoch, target, is_guest ? LockType::guest : type);
   if (granted != nullptr) ++granted->pending;
   access.on_grant = granted;
   run();

@@ -378,7 +378,8 @@ class Epochs {
   void look_at(Access& access);
   void look_at_accesses(Rank target);
   void advance(Access& access);
-  [[nodiscard]] bool waits_in_queue() const noexcept;
+  [[nodiscard]] bool waits_in_turn() const noexcept;
+  [[nodiscard]] static bool keeps_turn(const Access& access) noexcept;
   [[nodiscard]] bool defers(Access& access);
   void ask(Access& access);
   [[nodiscard]] bool is_granted(Access& access);
@@ -452,7 +453,7 @@ class Epochs {
   std::unordered_map<std::uint32_t, Access*> by_id_;  ///< those that are named
   RingQueue<WantedLock> wanted_locks_;                ///< in the queue
   std::vector<WantedLock> wanted_guests_;
-  Access* queued_ = nullptr;       ///< has asked for its place in a queue, and has not been granted
+  Access* awaited_ = nullptr;      ///< has asked for its lock in its turn, and has not been granted
   RingQueue<Access*> deferred_;    ///< ask behind that, in their order
   std::vector<Access*> ticketed_;  ///< with a ticket of a mapped lock, not served yet
   std::vector<std::uint32_t> fence_arrivals_;  ///< [round]

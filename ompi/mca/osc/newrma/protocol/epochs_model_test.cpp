@@ -314,6 +314,20 @@ TEST_CASE("who asks for locks in ascending order waits for nobody for ever", "[e
   }
 }
 
+TEST_CASE(
+    "shared locks in any order beside exclusive ones of one rank each wait for nobody for ever",
+    "[epochs][model]") {
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+    Author author(seed, 4, {});
+    author.lock_each(0, {2, 3}, LockType::shared);
+    author.lock_each(1, {3, 2}, LockType::shared);
+    author.lock_each(2, {2}, LockType::exclusive);
+    author.lock_each(3, {3}, LockType::exclusive);
+    CAPTURE(seed);
+    CHECK(simulate(author.take(), seed) == "");
+  }
+}
+
 TEST_CASE("every interleaving of small programs", "[epochs][model]") {
   std::size_t all = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {

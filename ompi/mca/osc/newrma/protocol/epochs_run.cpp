@@ -53,7 +53,7 @@ bool Epochs::step() {
     handle(self_, notice);
     return true;
   }
-  if (!waits_in_queue() && !deferred_.empty()) {
+  if (!waits_in_turn() && !deferred_.empty()) {
     Access& access = *deferred_.front();
     deferred_.pop();
     access.deferred = false;
@@ -91,7 +91,7 @@ void Epochs::advance(Access& access) {
   }
   if (access.state == Access::State::asked) {
     if (!is_granted(access)) return;
-    if (queued_ == &access) queued_ = nullptr;
+    if (awaited_ == &access) awaited_ = nullptr;
     access.state = Access::State::open;
     happen(std::exchange(access.on_grant, nullptr));
   }
@@ -113,17 +113,23 @@ void Epochs::leave(WindowLock& lock, Rank owner, LockType type) {
   if (lock.is_in_use()) host_.passed_turn(owner);
 }
 
-/// Does an open epoch wait for its lock in a queue? One that is closed goes when it gets it.
-bool Epochs::waits_in_queue() const noexcept {
-  return queued_ != nullptr && !queued_->epoch.closed;
+/// Does an open epoch wait for its lock? One that is closed goes when it gets it.
+bool Epochs::waits_in_turn() const noexcept {
+  return awaited_ != nullptr && !awaited_->epoch.closed;
 }
 
-/// Who waits in a queue asks for no other lock meanwhile: locks are granted in the order in which
+/// Guests of a lock of all come in any order.
+bool Epochs::keeps_turn(const Access& access) noexcept {
+  return access.epoch.kind == EpochKind::lock || access.lock_type != LockType::guest;
+}
+
+/// Who waits for a lock asks for no other one meanwhile: locks are granted in the order in which
 /// the program asks for them. Two that ask in the same order never wait for each other, as with
 /// calls that wait.
 bool Epochs::defers(Access& access) {
-  if (!waits_in_queue() || !is_passive(access.epoch) || access.epoch.no_check) return false;
-  if (access.lock_type == LockType::guest) return false;
+  const Epoch& epoch = access.epoch;
+  if (!waits_in_turn() || !is_passive(epoch) || epoch.no_check || epoch.closed) return false;
+  if (!keeps_turn(access)) return false;
   if (!std::exchange(access.deferred, true)) deferred_.push(&access);
   return true;
 }
@@ -137,13 +143,12 @@ void Epochs::ask(Access& access) {
     access.ticket = access.lock->take(access.lock_type);
     access.granted = try_enter(*access.lock, access.target, access.ticket, access.lock_type);
     if (access.granted) return;
-    if (access.lock_type != LockType::guest) {
+    if (access.lock_type != LockType::guest)
       host_.took_ticket(access.target, access.ticket);  // and is_granted() looks again
-      queued_ = &access;
-    }
+    if (keeps_turn(access)) awaited_ = &access;
     ticketed_.push_back(&access);
   } else if (is_passive(epoch) && !epoch.no_check) {
-    if (access.lock_type != LockType::guest) queued_ = &access;
+    if (keeps_turn(access)) awaited_ = &access;
     send_named(access,
                {.notice = Notice::lock, .value = static_cast<std::uint64_t>(access.lock_type)});
   }

@@ -33,14 +33,14 @@ class TicketLock {
   [[nodiscard]] Ticket take(LockType type = LockType::shared) noexcept {
     if (type != LockType::guest) return next_.fetch_add(1, std::memory_order_seq_cst);  // L3
     // L5, pairs with L6: no exclusive one enters any more.
-    left_.fetch_add(0U - one_left, std::memory_order_seq_cst);
+    state_.fetch_add(one_guest, std::memory_order_seq_cst);
     return 0;
   }
 
   /// Enter, if it is this ticket's turn. Not again once it has returned true.
   [[nodiscard]] bool try_enter(Ticket ticket, LockType type) noexcept {
     // L2, pairs with L1: what those inside before have written. Behind this one's ticket: L4.
-    if (type == LockType::guest) return (left_.load(std::memory_order_seq_cst) & inside) == 0;
+    if (type == LockType::guest) return (state_.load(std::memory_order_seq_cst) & inside) == 0;
     if (type == LockType::exclusive) return try_enter_alone(ticket);
     if (!is_turn(ticket, type)) return false;
     let_next_in(ticket);
@@ -63,21 +63,21 @@ class TicketLock {
   }
   /// Of an exclusive ticket whose turn it is, and that a guest keeps out: leave the queue.
   void give_up() noexcept {
-    static_cast<void>(pass_shared_turn());
-    left_.fetch_add(one_left, std::memory_order_seq_cst);
+    pass_shared_turn();
+    state_.fetch_add(one_left, std::memory_order_seq_cst);
   }
 
   /// Leave. @param type  as it was entered
   /// @returns  guests that have been let in
   std::uint32_t leave(LockType type) noexcept {
     // L1: all that this holder has written comes before the next one's entry.
-    if (type != LockType::exclusive) {
-      left_.fetch_add(one_left, std::memory_order_seq_cst);
-      return 0;
+    if (type == LockType::exclusive) {
+      pass_shared_turn();
+      return guests_in(state_.fetch_add(one_left - inside, std::memory_order_seq_cst));
     }
-    const Ticket ticket = pass_shared_turn();
-    const std::uint32_t before = left_.fetch_add(one_left - inside, std::memory_order_seq_cst);
-    return (one_left * ticket + inside - before) / one_left;
+    const std::uint64_t gone = type == LockType::guest ? 0 - one_guest : one_left;
+    state_.fetch_add(gone, std::memory_order_seq_cst);
+    return 0;
   }
 
   /// Has a ticket been taken? Asked behind the entry or the leave that has let it in. If not, who
@@ -87,10 +87,11 @@ class TicketLock {
     // one the other way round. One of the two sees what the other has written.
     return static_cast<std::int32_t>(next_.load(std::memory_order_seq_cst) - ticket) > 0;
   }
-  /// Is anybody inside, or in the queue? Asked behind a leave: if not, nobody has been let in.
+  /// Is anybody inside, a guest, or in the queue? Asked behind a leave: if not, nobody has been let
+  /// in.
   [[nodiscard]] bool is_in_use() const noexcept {
-    const std::uint32_t left = left_.load(std::memory_order_relaxed);
-    return one_left * next_.load(std::memory_order_seq_cst) != left;  // L4
+    const std::uint64_t state = state_.load(std::memory_order_relaxed);
+    return state != turn_of(next_.load(std::memory_order_seq_cst));  // L4
   }
 
   /// The tickets that may enter now, shared and exclusively; hints.
@@ -98,35 +99,43 @@ class TicketLock {
     return shared_turn_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] Ticket exclusive_turn() const noexcept {
-    const std::uint32_t left = left_.load(std::memory_order_relaxed);
+    const std::uint64_t state = state_.load(std::memory_order_relaxed);
     const Ticket next = next_.load(std::memory_order_relaxed);
-    return next - (one_left * next - left + inside) / one_left;  // the half has lost a bit
+    // The state has one bit less of it.
+    return next - static_cast<Ticket>((turn_of(next) - state + inside) / one_left);
   }
 
  private:
-  /// In left_: an exclusive one is inside; and what each one adds that leaves.
-  static constexpr std::uint32_t inside = 1, one_left = 2;
+  /// In state_: guests; an exclusive one is inside; and what each one adds that leaves its ticket.
+  static constexpr std::uint64_t one_guest = 1;
+  static constexpr std::uint64_t inside = std::uint64_t{1} << 32U;
+  static constexpr std::uint64_t one_left = 2 * inside;
 
+  /// With which an exclusive one may enter: all before it have left, and there are no guests.
+  [[nodiscard]] static constexpr std::uint64_t turn_of(Ticket ticket) noexcept {
+    return one_left * ticket;
+  }
+  [[nodiscard]] static constexpr std::uint32_t guests_in(std::uint64_t state) noexcept {
+    return static_cast<std::uint32_t>(state);
+  }
   [[nodiscard]] bool is_turn(Ticket ticket, LockType type) const noexcept {
-    return type == LockType::exclusive ? left_.load(std::memory_order_seq_cst) == one_left * ticket
+    return type == LockType::exclusive ? state_.load(std::memory_order_seq_cst) == turn_of(ticket)
                                        : shared_turn_.load(std::memory_order_seq_cst) == ticket;
   }
   [[nodiscard]] bool try_enter_alone(Ticket ticket) noexcept {
     if (!is_turn(ticket, LockType::exclusive)) return false;  // L2
-    std::uint32_t left = one_left * ticket;
+    std::uint64_t turn = turn_of(ticket);
     // L6, pairs with L5: either the guest sees that this one is inside, or this one sees the guest.
-    return left_.compare_exchange_strong(left, left + inside, std::memory_order_seq_cst);
+    return state_.compare_exchange_strong(turn, turn + inside, std::memory_order_seq_cst);
   }
   /// A shared one lets the next ticket in if that is shared, too. Only who has the turn writes it.
   void let_next_in(Ticket ticket) noexcept {
     // Not by a store: L4.
     static_cast<void>(shared_turn_.exchange(ticket + 1, std::memory_order_seq_cst));
   }
-  /// The same of an exclusive one. @returns  its ticket
-  Ticket pass_shared_turn() noexcept {
-    const Ticket ticket = shared_turn_.load(std::memory_order_relaxed);
-    shared_turn_.store(ticket + 1, turn_order);
-    return ticket;
+  /// The same of an exclusive one.
+  void pass_shared_turn() noexcept {
+    shared_turn_.store(shared_turn_.load(std::memory_order_relaxed) + 1, turn_order);
   }
 
   /// Of a store that must be visible before is_taken() looks (L4). On x86-64 the atomic operation
@@ -138,9 +147,7 @@ class TicketLock {
 #endif
   Atomic<std::uint32_t> next_{0};
   Atomic<std::uint32_t> shared_turn_{0};  ///< the ticket that may enter shared
-  /// Twice as many as have left, less twice the guests, and one while an exclusive one is inside:
-  /// that of a ticket may enter when it is twice the ticket.
-  Atomic<std::uint32_t> left_{0};
+  Atomic<std::uint64_t> state_{0};
 };
 
 }  // namespace overlap::newrma

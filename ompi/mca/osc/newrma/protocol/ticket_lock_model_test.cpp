@@ -25,6 +25,11 @@ constexpr LockType S = LockType::shared;
 constexpr LockType X = LockType::exclusive;
 constexpr LockType G = LockType::guest;
 
+/// The lock's cells, which are made first.
+constexpr int shared_turn_cell = 1;
+constexpr int state_cell = 2;
+constexpr std::uint64_t inside = std::uint64_t{1} << 32U;  ///< in the state: an exclusive one
+
 enum class Fault : std::uint8_t {
   none,
   takes_in_two_steps,      ///< load and store
@@ -47,17 +52,17 @@ class FaultyLock {
   using Ticket = std::uint32_t;
   Ticket take(LockType type) noexcept {
     if (type == G) {
-      if (fault == Fault::guest_looks_first) may_enter_ = (left_.load(order) & 1U) == 0;
-      left_.fetch_add(0U - 2U, order);
+      if (fault == Fault::guest_looks_first) may_enter_ = (state_.load(order) & inside) == 0;
+      state_.fetch_add(1, order);
       return 0;
     }
-    if (fault == Fault::takes_in_two_steps) return add_in_two_steps(next_, 1);
+    if (fault == Fault::takes_in_two_steps) return add_in_two_steps(next_, 1U);
     return next_.fetch_add(1, order);
   }
   bool try_enter(Ticket ticket, LockType type) noexcept {
     if (type == G) {
       if (fault == Fault::guest_looks_first && std::exchange(may_enter_, false)) return true;
-      return (left_.load(order) & 1U) == 0;
+      return (state_.load(order) & inside) == 0;
     }
     if (type == X && fault != Fault::writer_minds_no_reader) return try_enter_alone(ticket);
     if (shared_turn_.load(order) != ticket) return false;
@@ -68,7 +73,7 @@ class FaultyLock {
     const Ticket next = next_.load(order);
     const bool is_turn =
         fault == Fault::tries_any_ticket ||
-        (type == X ? left_.load(order) == 2 * next : shared_turn_.load(order) == next);
+        (type == X ? state_.load(order) == 2 * inside * next : shared_turn_.load(order) == next);
     if (!is_turn) return {};
     Ticket taken = next;
     if (fault == Fault::tries_in_two_steps) {
@@ -82,7 +87,7 @@ class FaultyLock {
   void give_up() noexcept {
     if (fault == Fault::gives_up_silently) return;
     pass_shared_turn();
-    left_.fetch_add(2, order);
+    state_.fetch_add(2 * inside, order);
   }
   void leave(LockType type) noexcept {
     const bool moves_shared = (type == X && fault != Fault::writer_wakes_no_reader &&
@@ -91,21 +96,21 @@ class FaultyLock {
     if (moves_shared) pass_shared_turn();
     const bool says_so =
         fault != Fault::writer_does_not_say_so && fault != Fault::writer_minds_no_reader;
-    const std::uint32_t sum = type == X && says_so ? 1 : 2;
+    const std::uint64_t sum = type == G ? UINT64_MAX : type == X && says_so ? inside : 2 * inside;
     if (fault == Fault::leaves_in_two_steps)
-      static_cast<void>(add_in_two_steps(left_, sum));
+      static_cast<void>(add_in_two_steps(state_, sum));
     else
-      left_.fetch_add(sum, order);
+      state_.fetch_add(sum, order);
   }
 
  private:
   static constexpr std::memory_order order = std::memory_order_seq_cst;
 
   bool try_enter_alone(Ticket ticket) noexcept {
-    std::uint32_t left = 2 * ticket;
-    if (left_.load(order) != left) return false;
+    std::uint64_t turn = 2 * inside * ticket;
+    if (state_.load(order) != turn) return false;
     if (fault == Fault::writer_does_not_say_so) return true;
-    if (!left_.compare_exchange_strong(left, left + 1, order)) return false;
+    if (!state_.compare_exchange_strong(turn, turn + inside, order)) return false;
     if (fault == Fault::reader_minds_no_writer) pass_on(ticket);
     return true;
   }
@@ -113,20 +118,17 @@ class FaultyLock {
   void pass_shared_turn() {
     shared_turn_.store(shared_turn_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
-  static std::uint32_t add_in_two_steps(Atomic<std::uint32_t>& word, std::uint32_t sum) {
-    const std::uint32_t before = word.load(std::memory_order_acquire);
+  template <class Word>
+  static Word add_in_two_steps(Atomic<Word>& word, Word sum) {
+    const Word before = word.load(std::memory_order_acquire);
     word.store(before + sum, std::memory_order_release);
     return before;
   }
   Atomic<std::uint32_t> next_{0};
   Atomic<std::uint32_t> shared_turn_{0};
-  Atomic<std::uint32_t> left_{0};
+  Atomic<std::uint64_t> state_{0};
   bool may_enter_ = false;
 };
-
-/// The lock's cells, which are made first.
-constexpr int shared_turn_cell = 1;
-constexpr int left_cell = 2;
 
 void violated() {  // ends the path at once
   Machine::current->enter();
@@ -209,9 +211,9 @@ class Scenario {
   }
 
   static Step until_turn(std::uint32_t ticket, LockType type) {
-    if (type == G) return {StepKind::await_clear, left_cell, 1};
+    if (type == G) return {StepKind::await_clear, state_cell, inside};
     return type == S ? Step{StepKind::await_equal, shared_turn_cell, ticket}
-                     : Step{StepKind::await_equal, left_cell, 2 * ticket};
+                     : Step{StepKind::await_equal, state_cell, 2 * inside * ticket};
   }
 
   void check_entry(const Standing& entering) {
@@ -335,8 +337,9 @@ TEST_CASE("a ticket taken for another process", "[ticket_lock][model]") {
       const auto enter = [&](LockType how) {
         const std::uint32_t ticket = lock->take(how);
         do {
-          Machine::current->step(how == S ? Step{StepKind::await_equal, shared_turn_cell, ticket}
-                                          : Step{StepKind::await_equal, left_cell, 2 * ticket});
+          Machine::current->step(
+              how == S ? Step{StepKind::await_equal, shared_turn_cell, ticket}
+                       : Step{StepKind::await_equal, state_cell, 2 * inside * ticket});
         } while (!lock->try_enter(ticket, how));
       };
       const auto work = [&](LockType how) {
@@ -430,13 +433,14 @@ TEST_CASE("a guest passes an exclusive one that waits", "[ticket_lock][model]") 
   };
   const auto writer = [&] {
     const std::uint32_t ticket = lock->take(X);
-    do Machine::current->step({StepKind::await_equal, left_cell, 2 * ticket});
+    do Machine::current->step({StepKind::await_equal, state_cell, 2 * inside * ticket});
     while (!lock->try_enter(ticket, X));
     lock->leave(X);
   };
   const auto guest = [&] {
     const std::uint32_t none = lock->take(G);
-    while (!lock->try_enter(none, G)) Machine::current->step({StepKind::await_clear, left_cell, 1});
+    while (!lock->try_enter(none, G))
+      Machine::current->step({StepKind::await_clear, state_cell, inside});
     been->store(1, std::memory_order_release);
     lock->leave(G);
   };

@@ -182,6 +182,11 @@ TEST_CASE("ticket takers: guests are woken, and wake who waits for them") {
   CHECK(outcome_of({X, G}, Fault::forgets_guests) == Outcome::deadlock);
 }
 
+// Twenty seconds. The shared one may come and go while the exclusive one leaves.
+TEST_CASE("ticket takers: a guest beside a shared one", "[.][long]") {
+  CHECK(outcome_of({X, S, G}, Fault::none) == Outcome::holds);
+}
+
 TEST_CASE("ticket takers: planted faults lose a wake-up") {
   for (const Fault fault : {Fault::notes_late, Fault::looks_once, Fault::notes_by_a_store,
                             Fault::asks_early, Fault::counts_early}) {
