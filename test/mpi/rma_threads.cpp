@@ -71,6 +71,35 @@ TEST_CASE("Threads with windows of their own: locks") {
   }
 }
 
+TEST_CASE("A thread that waits for a lock keeps no other one from its own") {
+  if (size() < 2) return;
+  for (const Kind kind : {Kind::create, Kind::allocate}) {
+    CAPTURE(name_of(kind));
+    Array<Word> window(1, 0, kind);
+    const Word value = 5;
+    const auto write = [&](int to) {
+      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, window.win);
+      put(window, value, to, 0);
+      MPI_Win_unlock(to, window.win);
+    };
+    if (rank() == 1) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window.win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 0) {
+      std::thread waits([&] { write(1); });
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // most likely it does
+      write(0);
+      MPI_Send(nullptr, 0, MPI_INT, 1, 3, MPI_COMM_WORLD);
+      waits.join();
+    } else if (rank() == 1) {
+      MPI_Recv(nullptr, 0, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Win_unlock(1, window.win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() < 2) CHECK(own(window) == value);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 TEST_CASE("Threads on one window under lock_all: puts, gets, flushes of their own part") {
   constexpr std::size_t part = 70000;
   Window window(threads * part);

@@ -111,9 +111,10 @@ int open_towards(ompi_win_t* win, ompi_group_t* group, bool (Epochs::*open)(std:
   });
 }
 
-auto lock_of(const Window& window, int lock_type, int target, int assertion) {
+/// @param in_thread  a thread has its locks in the order of its calls, whatever others do
+auto lock_of(const Window& window, int lock_type, int target, int assertion, bool in_thread) {
   // Its memory may be used without a call once the lock is there.
-  const bool waits = target == window.self() ||
+  const bool waits = in_thread || target == window.self() ||
                      (window.has_rank(target) && window.memory().data_of(target) != nullptr);
   return [=, type = type_of_lock(lock_type)](Epochs& epochs, Event& granted) {
     return epochs.lock(type, target, has(assertion, MPI_MODE_NOCHECK), waits ? &granted : nullptr);
@@ -232,7 +233,8 @@ void fill_epochs(ompi_osc_base_module_t& table) noexcept {
       return !has(assertion, MPI_MODE_NOCHECK) && epochs.try_lock(type_of_lock(type), target);
     };
     if (do_at_once(win, enter, target)) return OMPI_SUCCESS;
-    return ask_and_wait(win, Leaves::none, lock_of(window_of(win), type, target, assertion),
+    return ask_and_wait(win, Leaves::none,
+                        lock_of(window_of(win), type, target, assertion, opal_using_threads()),
                         target);
   };
   table.osc_unlock = [](int target, ompi_win_t* win) -> int {
@@ -293,7 +295,7 @@ constinit const overlap_nonblocking_calls nonblocking_table = {
     .ilock = [](int type, int target, int assertion, ompi_win_t* win,
                 ompi_request_t** request) -> int {
       return ask_for_request(win, request, Leaves::none,
-                             lock_of(window_of(win), type, target, assertion), target);
+                             lock_of(window_of(win), type, target, assertion, false), target);
     },
     .iunlock = [](int target, ompi_win_t* win, ompi_request_t** request) -> int {
       return ask_for_request(win, request, Leaves::to_target, unlock_of(target), target);

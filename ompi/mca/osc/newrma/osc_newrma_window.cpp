@@ -17,6 +17,7 @@ Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<Windo
       memory_(std::move(memory)),
       incarnation_(incarnation),
       epochs_(*this, comm.c_my_rank, ompi_comm_size(&comm), reorder) {
+  if (opal_using_threads()) epochs_.expect_threads();
   epochs_.expect_locks(memory_->mapped_ranks().size());
   windows.add(*this);
   is_served_ = memory_->is_asked() && windows.try_serve(*this);

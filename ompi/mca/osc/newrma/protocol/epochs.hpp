@@ -222,6 +222,8 @@ class Epochs {
   // The same of locks that are free while there is no other epoch, at once. They need no epoch
   // until more is asked of them than to be left.
 
+  /// Several threads lock, each for itself: no lock waits for one of another call.
+  void expect_threads() noexcept { locks_in_order_ = false; }
   /// Of so many at a time, for which memory is there from now on.
   void expect_locks(std::size_t count) { entered_.targets.reserve(count); }
   /// @returns  false: nothing has been done, lock() is to be called
@@ -453,9 +455,10 @@ class Epochs {
   std::unordered_map<std::uint32_t, Access*> by_id_;  ///< those that are named
   RingQueue<WantedLock> wanted_locks_;                ///< in the queue
   std::vector<WantedLock> wanted_guests_;
-  Access* awaited_ = nullptr;      ///< has asked for its lock in its turn, and has not been granted
-  RingQueue<Access*> deferred_;    ///< ask behind that, in their order
-  std::vector<Access*> ticketed_;  ///< with a ticket of a mapped lock, not served yet
+  Access* awaited_ = nullptr;  ///< has asked for its lock in its turn, and has not been granted
+  bool locks_in_order_ = true;
+  RingQueue<Access*> deferred_;                ///< ask behind that, in their order
+  std::vector<Access*> ticketed_;              ///< with a ticket of a mapped lock, not served yet
   std::vector<std::uint32_t> fence_arrivals_;  ///< [round]
   std::uint32_t fences_ended_ = 0;
   std::uint32_t next_id_ = 0;

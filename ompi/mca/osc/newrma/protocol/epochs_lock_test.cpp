@@ -105,6 +105,14 @@ TEST_CASE("a lock that is given back while it is waited for keeps no other back"
   CHECK(bench.said() == "unlock>1, ended");
 }
 
+TEST_CASE("locks of several threads wait for none of each other", "[epochs][lock]") {
+  Bench bench;
+  bench.epochs.expect_threads();
+  REQUIRE(bench.epochs.lock(S, 1, false, nullptr));
+  REQUIRE(bench.epochs.lock(X, 2, false, nullptr));
+  CHECK(bench.said() == "lock>1, lock>2");
+}
+
 TEST_CASE("what needs no lock waits for none", "[epochs][lock]") {
   Bench bench;
   bench.ends_at_once = true;

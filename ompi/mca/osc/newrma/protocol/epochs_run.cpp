@@ -130,6 +130,7 @@ bool Epochs::defers(Access& access) {
   const Epoch& epoch = access.epoch;
   if (!waits_in_turn() || !is_passive(epoch) || epoch.no_check || epoch.closed) return false;
   if (!keeps_turn(access)) return false;
+  if (epoch.kind == EpochKind::lock && !locks_in_order_) return false;
   if (!std::exchange(access.deferred, true)) deferred_.push(&access);
   return true;
 }
