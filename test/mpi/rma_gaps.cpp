@@ -1,0 +1,85 @@
+// Blocks with gaps between them on memory that the program has allocated: their owner is asked for
+// them, fetches them, or the kernel copies.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rma.hpp"
+#include "scene.hpp"
+
+#include <algorithm>
+#include <vector>
+
+using namespace overlap::test;
+
+TEST_CASE("blocks of every length, and gaps at one side only") {
+  if (size() < 2) return;
+  constexpr int words = 4000;
+  Array<char> window(words);
+  std::fill_n(window.data(), words, char{0});
+  int lengths[] = {1, 7, 1700, 3, 64, 65}, places[] = {0, 3, 20, 1800, 1900, 2100};
+  MPI_Datatype blocks = MPI_DATATYPE_NULL, bytes = MPI_DATATYPE_NULL;
+  MPI_Type_indexed(6, lengths, places, MPI_CHAR, &blocks);
+  MPI_Type_vector(900, 1, 2, MPI_CHAR, &bytes);
+  MPI_Type_commit(&blocks);
+  MPI_Type_commit(&bytes);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int round = 1; rank() == 0 && round <= 20; ++round) {
+    CAPTURE(round);
+    std::vector<char> out(words), in(words);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<char>(static_cast<int>(i) * 7 + round);
+    MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window.win);
+    MPI_Put(out.data(), 1, blocks, 1, window.index(1, 0), 1, blocks, window.win);
+    MPI_Put(out.data(), 900, MPI_CHAR, 1, window.index(1, 2200), 1, bytes, window.win);
+    MPI_Win_flush(1, window.win);
+    MPI_Get(in.data(), 1, blocks, 1, window.index(1, 0), 1, blocks, window.win);
+    MPI_Get(in.data() + 2200, 1, bytes, 1, window.index(1, 2200), 1, bytes, window.win);
+    MPI_Win_unlock(1, window.win);
+    for (std::size_t i = 0; i < 6; ++i)
+      CHECK(std::equal(&in[static_cast<std::size_t>(places[i])],
+                       &in[static_cast<std::size_t>(places[i] + lengths[i])],
+                       &out[static_cast<std::size_t>(places[i])]));
+    int wrong = 0;
+    for (std::size_t i = 0; i < 900; ++i) wrong += in[2200 + 2 * i] != out[i] ? 1 : 0;
+    CHECK(wrong == 0);
+    if (round % 3 == 0) compute(microseconds(100));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Type_free(&bytes);
+  MPI_Type_free(&blocks);
+}
+
+TEST_CASE("a column of a matrix reaches a target that comes and goes") {
+  if (size() < 2) return;
+  constexpr int rows = 3000, width = 8;
+  Array<long> window(rows * width);
+  std::fill_n(window.data(), rows * width, 0L);
+  MPI_Datatype column = MPI_DATATYPE_NULL;
+  MPI_Type_vector(rows, 2, width, MPI_LONG, &column);
+  MPI_Type_commit(&column);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (long round = 1; round <= 5; ++round) {
+    if (rank() == 0) {
+      std::vector<long> values(2 * rows);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = round * static_cast<long>(i);
+      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window.win);
+      MPI_Put(values.data(), 2 * rows, MPI_LONG, 1, window.index(1, 0), 1, column, window.win);
+      MPI_Win_flush(1, window.win);
+      MPI_Accumulate(values.data(), 2 * rows, MPI_LONG, 1, window.index(1, 0), 1, column, MPI_SUM,
+                     window.win);
+      MPI_Win_unlock(1, window.win);
+    } else if (rank() == 1) {
+      compute(microseconds(200 * static_cast<int>(round)));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 1) {
+      int wrong = 0;
+      for (std::size_t i = 0; i < rows * width; ++i) {
+        const std::size_t row = i / width, place = i % width;
+        const long wanted = place < 2 ? 2 * round * static_cast<long>(2 * row + place) : 0;
+        if (own(window, i) != wanted) ++wrong;
+      }
+      CHECK(wrong == 0);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_Type_free(&column);
+}

@@ -1,0 +1,100 @@
+// Field: one-sided communication: locks of several ranks at a time, in whose circle nobody waits.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rma.hpp"
+#include "scene.hpp"
+
+using namespace overlap::test;
+
+// Whoever locks all asks for each lock when it uses it, and holds others then.
+TEST_CASE("Shared locks of several ranks beside exclusive ones: nobody waits for ever") {
+  if (size() < 4) return;
+  const bool all = GENERATE(true, false);
+  for (const Kind kind : {Kind::create, Kind::allocate, Kind::dynamic}) {
+    CAPTURE(name_of(kind), all);
+    Array<Word> window(ranks(), 0, kind);
+    const Word mine = 10 + rank();
+    const int first = rank() == 0 || rank() == 3 ? 2 : 3, second = 5 - first;
+    const auto write = [&](int to) {
+      put(window, mine, to, self());
+      MPI_Win_flush(to, window.win);
+    };
+    for (int turn = 0; turn < 5; ++turn) {
+      if (rank() < 2) {
+        if (all)
+          MPI_Win_lock_all(0, window.win);
+        else
+          MPI_Win_lock(MPI_LOCK_SHARED, first, 0, window.win);
+        write(first);
+      }
+      MPI_Barrier(MPI_COMM_WORLD);
+      if (rank() < 2) {
+        compute(std::chrono::milliseconds(3));  // the others stand in the queues
+        if (!all) MPI_Win_lock(MPI_LOCK_SHARED, second, 0, window.win);
+        write(second);
+        if (all) MPI_Win_unlock_all(window.win);
+        for (const int to : {first, second})
+          if (!all) MPI_Win_unlock(to, window.win);
+      } else if (rank() < 4) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, first, 0, window.win);
+        put(window, mine, first, self());
+        MPI_Win_unlock(first, window.win);
+      }
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+    if (rank() == 2 || rank() == 3) {
+      CHECK(own(window, 0) == 10);
+      CHECK(own(window, 1) == 11);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+TEST_CASE("Exclusive locks of several in ascending order, each held: nobody waits for ever") {
+  for (const Kind kind : {Kind::create, Kind::allocate}) {
+    CAPTURE(name_of(kind));
+    Array<Word> window(1, 0, kind);
+    for (int turn = 0; turn < 20; ++turn) {
+      for (int to = 0; to < size(); ++to) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, window.win);
+      for (int to = size() - 1; to >= 0; --to) {
+        Word value = -1;
+        get(window, value, to, 0);
+        MPI_Win_flush(to, window.win);
+        ++value;
+        put(window, value, to, 0);
+        MPI_Win_flush(to, window.win);
+      }
+      for (int to = 0; to < size(); ++to) MPI_Win_unlock(to, window.win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(own(window) == 20 * size());
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+// Shared locks let each other in: the first in the queue must not forget the one behind it.
+TEST_CASE("An operation of no bytes may take a ticket: the next one is let in meanwhile") {
+  if (size() < 3) return;
+  Array<Word> window(1, 0);
+  const Word value = 7;
+  if (rank() == 1) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window.win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 0) {
+    MPI_Win_lock_all(0, window.win);
+    MPI_Put(&value, 0, MPI_INT64_T, 1, 0, 0, MPI_INT64_T, window.win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);  // the first ticket is taken, if that takes one
+  if (rank() == 2) MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window.win);
+  if (rank() == 2) put(window, value, 1, 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 1) MPI_Win_unlock(1, window.win);
+  if (rank() == 2) {
+    MPI_Win_unlock(1, window.win);
+    MPI_Send(nullptr, 0, MPI_INT, 0, 1, MPI_COMM_WORLD);
+  }
+  if (rank() == 0) {
+    MPI_Recv(nullptr, 0, MPI_INT, 2, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Win_unlock_all(window.win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 1) CHECK(own(window) == 7);
+}
