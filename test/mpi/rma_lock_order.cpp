@@ -71,6 +71,48 @@ TEST_CASE("Exclusive locks of several in ascending order, each held: nobody wait
   }
 }
 
+// One holds the lock of the first window when another asks for it, and then for the second's.
+TEST_CASE("Locks of two windows in the same order: nobody waits for ever") {
+  if (size() < 3) return;
+  const Kind kind = GENERATE(Kind::create, Kind::allocate, Kind::dynamic);
+  const bool all = GENERATE(false, true);
+  CAPTURE(name_of(kind), all);
+  Array<Word> first(1, 0, kind), second(1, 0, kind);
+  const auto add_one = [](const Array<Word>& window) {
+    Word value = -1;
+    get(window, value, 0, 0);
+    MPI_Win_flush(0, window.win);
+    ++value;
+    put(window, value, 0, 0);
+    MPI_Win_flush(0, window.win);
+  };
+  for (int turn = 0; turn < 10; ++turn) {
+    if (rank() == 1 || rank() == 2) {
+      if (rank() == 2) compute(std::chrono::milliseconds(1));
+      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, first.win);
+      if (rank() == 1) add_one(first);
+      if (rank() == 1) compute(std::chrono::milliseconds(4));
+      if (all && rank() == 2)
+        MPI_Win_lock_all(0, second.win);
+      else
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, second.win);
+      add_one(second);
+      if (rank() == 2) add_one(first);
+      if (all && rank() == 2)
+        MPI_Win_unlock_all(second.win);
+      else
+        MPI_Win_unlock(0, second.win);
+      MPI_Win_unlock(0, first.win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  if (rank() == 0) {
+    CHECK(own(first) == 20);
+    CHECK(own(second) == 20);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 // Shared locks let each other in: the first in the queue must not forget the one behind it.
 TEST_CASE("An operation of no bytes may take a ticket: the next one is let in meanwhile") {
   if (size() < 3) return;

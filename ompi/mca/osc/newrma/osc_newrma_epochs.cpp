@@ -111,13 +111,19 @@ int open_towards(ompi_win_t* win, ompi_group_t* group, bool (Epochs::*open)(std:
   });
 }
 
-/// @param in_thread  a thread has its locks in the order of its calls, whatever others do
-auto lock_of(const Window& window, int lock_type, int target, int assertion, bool in_thread) {
+enum class LockCall : std::uint8_t {
+  may_wait,
+  waits,  ///< a thread has its locks in the order of its calls, whatever others do
+  asks,   ///< and does not wait
+};
+
+auto lock_of(const Window& window, int lock_type, int target, int assertion, LockCall call) {
   // Its memory may be used without a call once the lock is there.
-  const bool waits = in_thread || target == window.self() ||
+  const bool waits = call == LockCall::waits || target == window.self() ||
                      (window.has_rank(target) && window.memory().data_of(target) != nullptr);
   return [=, type = type_of_lock(lock_type)](Epochs& epochs, Event& granted) {
-    return epochs.lock(type, target, has(assertion, MPI_MODE_NOCHECK), waits ? &granted : nullptr);
+    return epochs.lock(type, target, has(assertion, MPI_MODE_NOCHECK), waits ? &granted : nullptr,
+                       call == LockCall::may_wait && !waits);
   };
 }
 
@@ -201,6 +207,16 @@ bool do_at_once(ompi_win_t* win, Act&& act, Rank target = 0) noexcept {
   return true;
 }
 
+/// Locks that are not free, or of a window with another epoch.
+template <class Ask>
+int lock_and_wait(ompi_win_t* win, Ask&& ask, Rank target = 0) noexcept {
+  return guarded([&]() -> int {
+    // A thread waits in each call for its locks.
+    if (!opal_using_threads()) wait_for_others_locks(window_of(win));
+    return ask_and_wait(win, Leaves::none, ask, target);
+  });
+}
+
 int synchronize_memory(ompi_win_t*) noexcept {
   await_stores();
   opal_progress();
@@ -229,13 +245,14 @@ void fill_epochs(ompi_osc_base_module_t& table) noexcept {
   };
   table.osc_test = test_exposure;
   table.osc_lock = [](int type, int target, int assertion, ompi_win_t* win) -> int {
-    const auto enter = [=](Epochs& epochs) {
-      return !has(assertion, MPI_MODE_NOCHECK) && epochs.try_lock(type_of_lock(type), target);
+    const Window& window = window_of(win);
+    const auto enter = [=, &window](Epochs& epochs) {
+      if (has(assertion, MPI_MODE_NOCHECK) || window.is_behind_others()) return false;
+      return epochs.try_lock(type_of_lock(type), target);
     };
     if (do_at_once(win, enter, target)) return OMPI_SUCCESS;
-    return ask_and_wait(win, Leaves::none,
-                        lock_of(window_of(win), type, target, assertion, opal_using_threads()),
-                        target);
+    const LockCall call = opal_using_threads() ? LockCall::waits : LockCall::may_wait;
+    return lock_and_wait(win, lock_of(window, type, target, assertion, call), target);
   };
   table.osc_unlock = [](int target, ompi_win_t* win) -> int {
     if (do_at_once(
@@ -244,11 +261,13 @@ void fill_epochs(ompi_osc_base_module_t& table) noexcept {
     return ask_and_wait(win, Leaves::to_target, unlock_of(target), target);
   };
   table.osc_lock_all = [](int assertion, ompi_win_t* win) -> int {
-    const auto enter = [=, &memory = window_of(win).memory()](Epochs& epochs) {
-      return !has(assertion, MPI_MODE_NOCHECK) && epochs.try_lock_all(memory.mapped_ranks());
+    const Window& window = window_of(win);
+    const auto enter = [=, &window](Epochs& epochs) {
+      if (has(assertion, MPI_MODE_NOCHECK) || window.is_behind_others()) return false;
+      return epochs.try_lock_all(window.memory().mapped_ranks());
     };
     if (do_at_once(win, enter)) return OMPI_SUCCESS;
-    return ask_and_wait(win, Leaves::none, lock_all_of(window_of(win), assertion, true));
+    return lock_and_wait(win, lock_all_of(window, assertion, true));
   };
   table.osc_unlock_all = [](ompi_win_t* win) -> int {
     if (do_at_once(win, [](Epochs& epochs) { return epochs.try_unlock_all(); }))
@@ -295,7 +314,8 @@ constinit const overlap_nonblocking_calls nonblocking_table = {
     .ilock = [](int type, int target, int assertion, ompi_win_t* win,
                 ompi_request_t** request) -> int {
       return ask_for_request(win, request, Leaves::none,
-                             lock_of(window_of(win), type, target, assertion, false), target);
+                             lock_of(window_of(win), type, target, assertion, LockCall::asks),
+                             target);
     },
     .iunlock = [](int target, ompi_win_t* win, ompi_request_t** request) -> int {
       return ask_for_request(win, request, Leaves::to_target, unlock_of(target), target);

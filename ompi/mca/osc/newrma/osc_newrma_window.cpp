@@ -26,6 +26,7 @@ Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<Windo
 
 Window::~Window() {
   if (polled_) windows.set_polled(*this, false);
+  if (runs_ahead_) windows.set_ahead(false);
   windows.serve_no_longer(*this);
   windows.gathered.for_each([this](GatheredRow& each) {
     if (each.window == this) windows.gathered.give(each);
@@ -96,10 +97,16 @@ void Window::update_polling() {
     has_left_work_ = !has_left_work_;
     has_left_work_ ? process->interrupts.add_left_work() : process->interrupts.drop_left_work();
   }
+  if (runs_ahead_ != epochs_.runs_ahead()) {
+    runs_ahead_ = !runs_ahead_;
+    windows.set_ahead(runs_ahead_);
+  }
   if (polled_ == needs_poll()) return;
   polled_ = !polled_;
   windows.set_polled(*this, polled_);
 }
+
+bool Window::is_behind_others() const noexcept { return windows.ahead() > (runs_ahead_ ? 1U : 0U); }
 
 void Window::poll() {
   epochs_.poll();
@@ -262,6 +269,13 @@ void wait_for(const WaitedEvent& event) {
   poll_until(process->driver, process->completions,
              [&event] { return event.has_happened.load(std::memory_order_acquire); });  // E2
   process->interrupts.ring_for_work();
+}
+
+void wait_for_others_locks(const Window& window) {
+  poll_until(process->driver, process->completions, [&window] {
+    const Entry entry;
+    return !window.is_behind_others();
+  });
 }
 
 }  // namespace overlap::newrma

@@ -189,11 +189,14 @@ class Window final : private Host {
   [[nodiscard]] bool has_left_work() const noexcept {
     return !held_.empty() || !later_.empty() || gathered_ != 0;
   }
+  /// Does the program run ahead of locks of other windows? (Epochs::runs_ahead)
+  [[nodiscard]] bool is_behind_others() const noexcept;
   /// Is nothing to do for a flush of that rank, nor for what waits for a call that synchronizes?
   [[nodiscard]] bool is_flushed(Rank target) const noexcept {
     return !has_left_work() && epochs_.is_flushed(target);
   }
-  /// Be polled in each turn while that is needed; after whatever may change it.
+  /// Be polled in each turn while that is needed, and counted while the program runs ahead of its
+  /// locks; after whatever may change it.
   void update_polling();
   /// Has everything gone out, and has everybody who waits for that been told?
   [[nodiscard]] bool all_sent() const noexcept {
@@ -314,6 +317,7 @@ class Window final : private Host {
   std::vector<Channel*> held_;         ///< see hold()
   std::vector<WaitedEvent*> leaving_;  ///< see end_when_gone()
   bool has_left_work_ = false;         ///< as has_left_work() was when it was counted
+  bool runs_ahead_ = false;            ///< as counted (Windows::set_ahead)
   bool polled_ = false;  ///< as needs_poll() was when it was counted (Windows::set_polled)
   std::vector<std::unique_ptr<RmaOperation>> ended_in_thread_;
   LaterCopies later_;
@@ -345,6 +349,10 @@ class Windows {
   }
   /// It needs polling, or no longer.
   void set_polled(Window& window, bool needed);
+  /// The program runs ahead of its locks, or no longer.
+  void set_ahead(bool ahead) noexcept { ahead ? ++ahead_ : --ahead_; }
+  /// How many are ahead
+  [[nodiscard]] std::size_t ahead() const noexcept { return ahead_; }
   /// Look in each turn for what others ask of it. Of many windows some are left out: each costs a
   /// look, and who is not answered helps itself.
   [[nodiscard]] bool try_serve(Window& window);
@@ -367,6 +375,7 @@ class Windows {
   std::vector<Window*> polled_;
   static constexpr std::size_t served_max = 8;
   std::vector<Window*> served_;
+  std::size_t ahead_ = 0;
 };
 extern Windows windows;
 
@@ -374,6 +383,8 @@ extern Windows windows;
 [[nodiscard]] int register_receiver_once();
 /// Wait for an event. @thread  progress lock NOT held
 void wait_for(const WaitedEvent& event);
+/// Wait until the program runs ahead of no other window's locks. @thread  the same
+void wait_for_others_locks(const Window& window);
 /// A turn of the progress after so many calls that have waited for nobody.
 void take_turn_of_calls(unsigned calls) noexcept;
 /// A call ends that has waited for nobody: programs wait in loops of such calls for what others do.

@@ -42,7 +42,10 @@ void Epochs::close(Epoch*& epoch, Event* ended) {
   epoch->on_end = ended;
   epoch->closed = true;
   epoch->closed_at = ++calls_;
-  for (auto& [target, access] : epoch->accesses) look_at(access);
+  for (auto& [target, access] : epoch->accesses) {
+    no_longer_ahead(access);  // its end does not wait for the program
+    look_at(access);
+  }
   epoch = nullptr;
   epochs_changed_ = true;
 }
@@ -106,7 +109,7 @@ bool Epochs::test(bool& done) {
   return done ? wait(nullptr) : true;
 }
 
-bool Epochs::lock(LockType type, Rank target, bool no_check, Event* granted) {
+bool Epochs::lock(LockType type, Rank target, bool no_check, Event* granted, bool returns_early) {
   if (!no_check && try_lock(type, target)) {
     happen_now(granted);
     return true;
@@ -118,6 +121,7 @@ bool Epochs::lock(LockType type, Rank target, bool no_check, Event* granted) {
   Epoch& epoch = open(EpochKind::lock);
   epoch.lock_type = type;
   epoch.no_check = no_check;
+  epoch.returns_early = returns_early;
   locks_.emplace(target, &epoch);
   // Who holds others waits behind nobody who may wait for one of these.
   const bool is_guest = type == LockType::shared && locks_.size() > 1;
@@ -144,6 +148,7 @@ bool Epochs::unlock(Rank target, Event* ended) {
 
 bool Epochs::lock_all(bool no_check, std::span<const Rank> now, Event* granted, bool waits) {
   if (!no_check && try_lock_all(now)) {
+    entered_.returns_early = waits;
     happen_now(granted);
     return true;
   }
@@ -151,6 +156,7 @@ bool Epochs::lock_all(bool no_check, std::span<const Rank> now, Event* granted, 
   drop_idle_fence();
   lock_all_ = &open(EpochKind::lock_all);
   lock_all_->no_check = no_check;
+  lock_all_->returns_early = waits;
   if (granted != nullptr) ++granted->pending;  // not before all are counted
   for (const Rank target : now) {
     Access& access = make_access(*lock_all_, target, waits ? LockType::shared : LockType::guest);
@@ -241,6 +247,10 @@ Access& Epochs::make_access(Epoch& epoch, Rank target, LockType type) {
       epoch.accesses.try_emplace(target, epoch, target, next_id_++, type).first->second;
   if (is_passive(epoch) && !epoch.no_check) access.lock = host_.lock_of(target);
   ++epoch.accesses_left;
+  if (epoch.returns_early) {
+    access.ahead = true;
+    ++ahead_;
+  }
   look_at(access);
   return access;
 }

@@ -95,6 +95,7 @@ struct Access {
   State state = State::idle;
   bool listed = false;         ///< among those to look at
   bool deferred = false;       ///< among those that must not ask yet
+  bool ahead = false;          ///< see Epochs::runs_ahead()
   bool named = false;          ///< by its id in messages, which are answered
   bool granted = false;        ///< the target has said so, or its lock has been entered
   std::uint32_t number = 0;    ///< of the target's posts for this rank: the one that grants
@@ -115,8 +116,9 @@ struct Access {
 
 struct Epoch {
   EpochKind kind{};
-  LockType lock_type{};   ///< of a lock
-  bool no_check = false;  ///< MPI_MODE_NOCHECK: the lock need not be taken
+  LockType lock_type{};        ///< of a lock
+  bool no_check = false;       ///< MPI_MODE_NOCHECK: the lock need not be taken
+  bool returns_early = false;  ///< its call may wait for locks, and does not wait for all
   bool active = false;
   bool closed = false;
   std::uint64_t opened_at = 0;  ///< in the window's count of calls that open or close
@@ -208,7 +210,9 @@ class Epochs {
   /// @param done  has the exposure epoch ended? It is closed then, and open as before otherwise
   [[nodiscard]] bool test(bool& done);
   /// @param granted  happens when it is; nullptr: nobody asks
-  [[nodiscard]] bool lock(LockType type, Rank target, bool no_check, Event* granted);
+  /// @param returns_early  MPI lets the call wait, and it does not
+  [[nodiscard]] bool lock(LockType type, Rank target, bool no_check, Event* granted,
+                          bool returns_early = false);
   [[nodiscard]] bool unlock(Rank target, Event* ended);
   /// The lock of a rank is asked for with the first operation to it, those of `now` at once: their
   /// memory is mapped, and the program may use it without a call. `granted` happens when all of
@@ -312,6 +316,9 @@ class Epochs {
   [[nodiscard]] bool is_open() const noexcept {
     return has_access_epoch() || exposure_ != nullptr || fence_in_use();
   }
+  /// Has the program gone on without a lock that its call might have waited for? Before it asks for
+  /// one of another window it must: who asks for both in the same order may have got that one.
+  [[nodiscard]] bool runs_ahead() const noexcept { return ahead_ != 0; }
   /// Has the last fence begun an epoch? Epochs of other kinds may have come in between: others may
   /// have accessed this rank all the same.
   [[nodiscard]] bool is_behind_fence() const noexcept { return is_behind_fence_; }
@@ -338,6 +345,7 @@ class Epochs {
     EpochKind kind{};  ///< lock or lock_all
     LockType type{};
     bool held = false;
+    bool returns_early = false;  ///< a lock of all, see Epoch
     Rank first = 0;
     std::uint32_t neighbours = 0;  ///< if the targets are so many neighbours from `first` on
     std::vector<Rank> targets;     ///< ascending
@@ -353,6 +361,9 @@ class Epochs {
   void settle();
   [[nodiscard]] Epoch& open(EpochKind kind);
   void close(Epoch*& epoch, Event* ended);
+  void no_longer_ahead(Access& access) noexcept {
+    if (std::exchange(access.ahead, false)) --ahead_;
+  }
   void drop_idle_fence();
   [[nodiscard]] Access* find_access(Rank target);
   [[nodiscard]] Access& make_access(Epoch& epoch, Rank target, LockType type);
@@ -456,6 +467,7 @@ class Epochs {
   RingQueue<WantedLock> wanted_locks_;                ///< in the queue
   std::vector<WantedLock> wanted_guests_;
   Access* awaited_ = nullptr;  ///< has asked for its lock in its turn, and has not been granted
+  std::size_t ahead_ = 0;      ///< accesses that are so
   bool locks_in_order_ = true;
   RingQueue<Access*> deferred_;                ///< ask behind that, in their order
   std::vector<Access*> ticketed_;              ///< with a ticket of a mapped lock, not served yet

@@ -182,3 +182,56 @@ TEST_CASE("memory that runs out while operations start ends the process", "[epoc
   REQUIRE(bench.epochs.lock(LockType::shared, 1, true, nullptr));
   CHECK_THROWS_AS(bench.put(1, "a"), Bench::Ended);
 }
+
+TEST_CASE("a call that returns without its lock lets the program run ahead", "[epochs]") {
+  Bench bench;
+  const bool early = GENERATE(true, false);
+  const auto lock = [&](Rank target, bool returns_early = true) {
+    return bench.epochs.lock(LockType::exclusive, target, false, nullptr, returns_early);
+  };
+  REQUIRE(lock(1, early));
+  CHECK(bench.epochs.runs_ahead() == early);
+  SECTION("until it is there") {
+    bench.grant();
+    CHECK_FALSE(bench.epochs.runs_ahead());
+    REQUIRE(bench.epochs.unlock(1, nullptr));
+  }
+  SECTION("until its end needs the program no more") {
+    REQUIRE(bench.epochs.unlock(1, nullptr));
+    CHECK_FALSE(bench.epochs.runs_ahead());
+    bench.grant();
+  }
+  SECTION("or as long as one of two is missing") {
+    REQUIRE(lock(2));
+    bench.grant();
+    CHECK(bench.epochs.runs_ahead());
+    bench.grant();
+    CHECK_FALSE(bench.epochs.runs_ahead());
+  }
+  SECTION("and behind an epoch that has not ended, too") {
+    REQUIRE(bench.epochs.unlock(1, nullptr));
+    REQUIRE(lock(1));
+    CHECK(bench.epochs.runs_ahead());
+    bench.grant();
+    CHECK(bench.epochs.runs_ahead());
+    bench.grant();
+    CHECK_FALSE(bench.epochs.runs_ahead());
+  }
+  CHECK_FALSE(bench.epochs.runs_ahead());
+}
+
+TEST_CASE("a lock of all runs ahead with each rank that it asks for", "[epochs]") {
+  const bool waits = GENERATE(true, false);
+  const bool enters = GENERATE(true, false);
+  Bench bench;
+  bench.mapped = {1};
+  if (enters && waits)
+    REQUIRE(bench.epochs.try_lock_all(only_1));
+  else
+    REQUIRE(bench.epochs.lock_all(!enters, only_1, &bench.event("granted"), waits));
+  CHECK_FALSE(bench.epochs.runs_ahead());
+  bench.put(2, "a");
+  CHECK(bench.epochs.runs_ahead() == (waits && enters));  // else it needs no lock
+  bench.grant();
+  CHECK_FALSE(bench.epochs.runs_ahead());
+}

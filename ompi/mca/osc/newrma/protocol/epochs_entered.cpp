@@ -64,6 +64,7 @@ bool Epochs::try_lock(LockType type, Rank target) {
 }
 
 bool Epochs::try_lock_all(std::span<const Rank> now) {
+  entered_.returns_early = true;
   return try_enter_all(EpochKind::lock_all, LockType::shared, now);
 }
 
@@ -99,7 +100,9 @@ void Epochs::settle() {
       access.state = Access::State::open;
       if (entered_.kind == EpochKind::lock) locks_.emplace(target, &epoch);
     }
-    if (entered_.kind == EpochKind::lock_all) lock_all_ = &epoch;
+    if (entered_.kind != EpochKind::lock_all) return;
+    epoch.returns_early = entered_.returns_early;  // without those that it asks for later
+    lock_all_ = &epoch;
   });
   run();
 }

@@ -92,6 +92,7 @@ void Epochs::advance(Access& access) {
   if (access.state == Access::State::asked) {
     if (!is_granted(access)) return;
     if (awaited_ == &access) awaited_ = nullptr;
+    no_longer_ahead(access);
     access.state = Access::State::open;
     happen(std::exchange(access.on_grant, nullptr));
   }
