@@ -7,12 +7,13 @@
 #include "coll_mq_device_barriers.hpp"
 #include "coll_mq_module.hpp"
 #include "protocol/barrier_plan.hpp"
+#include "protocol/plan_choice.hpp"
 
 namespace overlap::coll_mq {
 namespace {
 
-Plan make_plan(const Communicator& communicator) {
-  const BarrierShape shape{.radix = static_cast<Rank>(tunables.radix)};
+Plan make_plan(const Communicator& communicator, Rank radix) {
+  const BarrierShape shape{.radix = radix};
   if (tunables.two_level) {
     const std::vector<Rank> nodes = communicator.nodes();
     if (!nodes.empty()) return two_level_barrier_plan(communicator.self(), nodes, shape);
@@ -20,14 +21,23 @@ Plan make_plan(const Communicator& communicator) {
   return barrier_plan(communicator.self(), communicator.size(), shape);
 }
 
-PlanId plan_of(Communicator& communicator) {
-  return communicator.plan({.kind = PlanKind::barrier}, [&] { return make_plan(communicator); });
+/// Of a barrier whose caller polls.
+Rank blocking_radix() noexcept { return static_cast<Rank>(tunables.radix); }
+/// Of one whose caller may compute.
+Rank nonblocking_radix(const Communicator& communicator) noexcept {
+  return choose_barrier_radix(communicator.size(), static_cast<Rank>(tunables.straight_max),
+                              blocking_radix());
+}
+
+PlanId plan_of(Communicator& communicator, Rank radix) {
+  return communicator.plan({.kind = PlanKind::barrier, .shape = static_cast<std::uint32_t>(radix)},
+                           [&] { return make_plan(communicator, radix); });
 }
 
 /// How the communicator's barriers are carried out; made with the first of them.
 /// @returns  the interpreter's plan; nothing: the device has it
-std::optional<PlanId> prepare(Communicator& communicator) {
-  if (device == nullptr) return plan_of(communicator);
+std::optional<PlanId> prepare(Communicator& communicator, Rank radix) {
+  if (device == nullptr) return plan_of(communicator, radix);
   static_cast<void>(communicator.make_device_barriers());
   return {};
 }
@@ -51,7 +61,7 @@ int barrier(ompi_communicator_t*, mca_coll_base_module_t* module) noexcept {
     Execution execution;
     {
       const Entry entry;
-      const std::optional<PlanId> plan = prepare(communicator);
+      const std::optional<PlanId> plan = prepare(communicator, blocking_radix());
       ++counters.barriers;
       execution.start();
       start(communicator, plan, execution);
@@ -66,7 +76,7 @@ int ibarrier(ompi_communicator_t*, ompi_request_t** handle,
   return guarded([&]() -> int {
     Communicator& communicator = communicator_of(module);
     const LeavingEntry entry(process->interrupts);
-    const std::optional<PlanId> plan = prepare(communicator);
+    const std::optional<PlanId> plan = prepare(communicator, nonblocking_radix(communicator));
     Request& request = Request::make(communicator, false);
     request.execution.buffers.clear();
     ++counters.nonblocking;
@@ -100,7 +110,7 @@ int barrier_init(ompi_communicator_t*, ompi_info_t*, ompi_request_t** handle,
     request.ompi().req_start = start_persistent;
     request.execution.buffers.clear();
     request.stream = &communicator.add_stream();
-    request.plan = request.stream->add(make_plan(communicator));
+    request.plan = request.stream->add(make_plan(communicator, nonblocking_radix(communicator)));
     *handle = &request.ompi();
     return OMPI_SUCCESS;
   });

@@ -26,6 +26,10 @@ void convert(const TypedBuffer& buffer, std::span<std::byte> packed, Direction d
   OBJ_DESTRUCT(&convertor);
 }
 
+std::uint64_t extent_of(const ompi_datatype_t& type) noexcept {
+  return static_cast<std::uint64_t>(type.super.ub - type.super.lb);
+}
+
 /// Vectors of scratch begin where any type may.
 constexpr std::uint64_t vector_alignment = 64;
 
@@ -46,14 +50,14 @@ void Buffers::trim() noexcept {
 
 void Buffers::clear() noexcept {
   input_ = output_ = {};
-  block_bytes_ = scratch_stride_ = 0;
+  block_bytes_ = vector_bytes_ = scratch_stride_ = 0;
   op_ = nullptr;
   unpacked_ = {};
 }
 
 void Buffers::set_block(std::uint64_t block_bytes, std::uint32_t scratch_blocks) {
   clear();
-  block_bytes_ = scratch_stride_ = block_bytes;
+  block_bytes_ = vector_bytes_ = scratch_stride_ = block_bytes;
   scratch_.resize(scratch_blocks * block_bytes);
 }
 
@@ -81,16 +85,22 @@ void Buffers::set_output(const TypedBuffer& buffer, bool reads_too, bool writes)
 std::uint64_t Buffers::vector_bytes(const TypedBuffer& elements) noexcept {
   if (elements.count == 0) return 0;
   const opal_datatype_t& type = elements.type->super;
-  return (elements.count - 1) * static_cast<std::uint64_t>(type.ub - type.lb) +
+  return (elements.count - 1) * extent_of(*elements.type) +
          static_cast<std::uint64_t>(type.true_ub - type.true_lb);
 }
 
+std::uint64_t Buffers::share_bytes(const TypedBuffer& elements, std::uint32_t shares) noexcept {
+  if (shares == 1) return vector_bytes(elements);
+  return (elements.count + shares - 1) / shares * extent_of(*elements.type);
+}
+
 void Buffers::set_operation(ompi_op_t& op, const TypedBuffer& elements,
-                            std::uint32_t scratch_blocks) {
+                            std::uint32_t scratch_blocks, std::uint32_t shares) {
   clear();
   op_ = &op;
   elements_ = elements;
-  block_bytes_ = vector_bytes(elements);
+  vector_bytes_ = vector_bytes(elements);
+  block_bytes_ = share_bytes(elements, shares);
   scratch_stride_ = (block_bytes_ + vector_alignment - 1) / vector_alignment * vector_alignment;
   scratch_.resize(scratch_blocks * scratch_stride_);
 }
@@ -98,8 +108,8 @@ void Buffers::set_operation(ompi_op_t& op, const TypedBuffer& elements,
 void Buffers::set_elements(const void* input, void* output) noexcept {
   const std::ptrdiff_t first = elements_.type->super.true_lb;
   if (input != nullptr)
-    input_ = {static_cast<std::byte*>(const_cast<void*>(input)) + first, block_bytes_};
-  if (output != nullptr) output_ = {static_cast<std::byte*>(output) + first, block_bytes_};
+    input_ = {static_cast<std::byte*>(const_cast<void*>(input)) + first, vector_bytes_};
+  if (output != nullptr) output_ = {static_cast<std::byte*>(output) + first, vector_bytes_};
 }
 
 std::span<std::byte> Buffers::at(const Place& place) noexcept {
@@ -113,9 +123,11 @@ std::span<std::byte> Buffers::at(const Place& place) noexcept {
     case Buffer::none: break;
     case Buffer::input: return part(input_);
     case Buffer::output: return part(output_);
-    case Buffer::scratch:
-      return std::span(scratch_).subspan(place.first * scratch_stride_,
-                                         place.blocks * block_bytes_);
+    case Buffer::scratch: {
+      const std::uint64_t before = std::min(place.like * block_bytes_, vector_bytes_);
+      const std::uint64_t each = std::min(block_bytes_, vector_bytes_ - before);
+      return std::span(scratch_).subspan(place.first * scratch_stride_, place.blocks * each);
+    }
   }
   return {};
 }
@@ -129,8 +141,9 @@ void Buffers::reduce(const Place& from, const Place& to) noexcept {
   const std::span<std::byte> source = at(from), target = at(to);
   if (source.empty()) return;
   const std::ptrdiff_t first = elements_.type->super.true_lb;
-  ompi_op_reduce(op_, source.data() - first, target.data() - first,
-                 static_cast<int>(elements_.count), elements_.type);
+  const std::uint64_t extent = extent_of(*elements_.type);
+  const auto count = static_cast<int>((source.size() + extent - 1) / extent);
+  ompi_op_reduce(op_, source.data() - first, target.data() - first, count, elements_.type);
 }
 
 bool Buffers::deliver(std::span<const std::byte> payload, const Place& to) noexcept {

@@ -44,7 +44,9 @@ class Buffers {
   /// @param writes     false: it is only read
   void set_output(const TypedBuffer& buffer, bool reads_too, bool writes = true);
   /// The same for a reduction of elements, which lie as in the program's memory.
-  void set_operation(ompi_op_t& op, const TypedBuffer& elements, std::uint32_t scratch_blocks);
+  /// @param shares  blocks of a vector, see share_bytes()
+  void set_operation(ompi_op_t& op, const TypedBuffer& elements, std::uint32_t scratch_blocks,
+                     std::uint32_t shares = 1);
   void set_elements(const void* input, void* output) noexcept;
   /// In place: what is sent lies where it is received.
   void read_output() noexcept { input_ = output_; }
@@ -59,11 +61,15 @@ class Buffers {
 
   /// Bytes of a vector in a reduction, gaps of its type included.
   [[nodiscard]] static std::uint64_t vector_bytes(const TypedBuffer& elements) noexcept;
+  /// The same of one of so many shares, the last ones of which may be smaller.
+  [[nodiscard]] static std::uint64_t share_bytes(const TypedBuffer& elements,
+                                                 std::uint32_t shares) noexcept;
 
  private:
   std::span<std::byte> input_, output_;
   std::vector<std::byte> scratch_;
   std::uint64_t block_bytes_ = 0;
+  std::uint64_t vector_bytes_ = 0;  ///< of all blocks, where scratch has some like the last
   std::uint64_t scratch_stride_ = 0;
   ompi_op_t* op_ = nullptr;
   TypedBuffer elements_;

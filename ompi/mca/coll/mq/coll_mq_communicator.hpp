@@ -29,6 +29,7 @@ enum class PlanKind : std::uint8_t { barrier, bcast, allreduce, reduce, alltoall
 struct PlanKey {
   PlanKind kind{};
   Rank root = 0;
+  std::uint32_t shape = 0;  ///< among several of the kind: a radix, or one of an enumeration
   std::uint32_t segments = 1;
   bool in_place = false;  ///< which other ranks need not know
 

@@ -5,11 +5,13 @@
 #include "coll_mq_communicator.hpp"
 #include "coll_mq_module.hpp"
 #include "protocol/bcast_plan.hpp"
-#include "protocol/exchange_plan.hpp"
-#include "protocol/reduce_plan.hpp"
+#include "protocol/plan_choice.hpp"
 
 namespace overlap::coll_mq {
 namespace {
+
+/// Ranks that send to each other at once.
+Rank few() noexcept { return static_cast<Rank>(tunables.straight_max); }
 
 /// Is a collective whose largest buffer has so many bytes, at each rank, one of ours?
 bool is_small(std::uint64_t bytes) noexcept { return bytes <= tunables.payload_max; }
@@ -42,14 +44,18 @@ int ibcast(void* buffer, int count, ompi_datatype_t* type, int root, ompi_commun
   Communicator& communicator = communicator_of(base);
   const auto segments = static_cast<std::uint32_t>(
       std::max<std::uint64_t>(1, (data.bytes() + tunables.segment - 1) / tunables.segment));
-  const PlanKey key{.kind = PlanKind::bcast, .root = root, .segments = segments};
+  const Rank radix = choose_tree_radix(communicator.size(), few(), data.bytes());
+  const PlanKey key{.kind = PlanKind::bcast,
+                    .root = root,
+                    .shape = static_cast<std::uint32_t>(radix),
+                    .segments = segments};
   if (!is_small(data.bytes()) || !communicator.may_plan(key))
     return fall_back(module_of(base).before.ibcast, buffer, count, type, root, comm, handle);
   return guarded([&]() -> int {
     const LeavingEntry entry(process->interrupts);
     const PlanId plan = communicator.plan(key, [&] {
       return bcast_plan(communicator.self(), communicator.size(), root,
-                        {.radix = 2, .segments = segments});
+                        {.radix = radix, .segments = segments});
     });
     return start(communicator, plan, handle, [&](Buffers& buffers, std::uint32_t scratch_blocks) {
       buffers.set_block(tunables.segment, scratch_blocks);
@@ -66,25 +72,40 @@ bool is_ours(const ompi_op_t* op, const TypedBuffer& elements) noexcept {
          ompi_datatype_is_predefined(elements.type) && is_small(Buffers::vector_bytes(elements));
 }
 
+Plan make_allreduce(const Communicator& communicator, AllreduceShape shape, bool in_place) {
+  const Rank rank = communicator.self(), size = communicator.size();
+  switch (shape) {
+    case AllreduceShape::straight: return straight_allreduce_plan(rank, size, in_place);
+    case AllreduceShape::shares: return shared_allreduce_plan(rank, size, in_place);
+    case AllreduceShape::doubling: break;
+  }
+  // max(a, b) is not max(b, a) where one is not a number, and all ranks get the same result.
+  return allreduce_plan(rank, size, {.order = Order::by_rank, .in_place = in_place});
+}
+
 int iallreduce(const void* input, void* output, int count, ompi_datatype_t* type, ompi_op_t* op,
                ompi_communicator_t* comm, ompi_request_t** handle,
                mca_coll_base_module_t* base) noexcept {
   const TypedBuffer elements{output, static_cast<std::size_t>(count), type};
   Communicator& communicator = communicator_of(base);
   const bool in_place = input == MPI_IN_PLACE;
-  const PlanKey key{.kind = PlanKind::allreduce, .in_place = in_place};
+  const auto ranks = static_cast<std::uint32_t>(communicator.size());
+  const AllreduceShape shape =
+      choose_allreduce(communicator.size(), few(), Buffers::vector_bytes(elements),
+                       Buffers::share_bytes(elements, ranks));
+  const PlanKey key{.kind = PlanKind::allreduce,
+                    .shape = static_cast<std::uint32_t>(shape),
+                    .in_place = in_place};
   if (!is_ours(op, elements) || !communicator.may_plan(key))
     return fall_back(module_of(base).before.iallreduce, input, output, count, type, op, comm,
                      handle);
   return guarded([&]() -> int {
     const LeavingEntry entry(process->interrupts);
-    const PlanId plan = communicator.plan(key, [&] {
-      // max(a, b) is not max(b, a) where one is not a number, and all ranks get the same result.
-      return allreduce_plan(communicator.self(), communicator.size(),
-                            {.order = Order::by_rank, .in_place = in_place});
-    });
+    const PlanId plan =
+        communicator.plan(key, [&] { return make_allreduce(communicator, shape, in_place); });
+    const std::uint32_t shares = shape == AllreduceShape::shares ? ranks : 1;
     return start(communicator, plan, handle, [&](Buffers& buffers, std::uint32_t scratch_blocks) {
-      buffers.set_operation(*op, elements, scratch_blocks);
+      buffers.set_operation(*op, elements, scratch_blocks, shares);
       buffers.set_elements(in_place ? output : input, output);
     });
   });
@@ -97,7 +118,11 @@ int ireduce(const void* input, void* output, int count, ompi_datatype_t* type, o
   Communicator& communicator = communicator_of(base);
   const bool is_root = root == communicator.self();
   const bool in_place = is_root && input == MPI_IN_PLACE;
-  const PlanKey key{.kind = PlanKind::reduce, .root = root, .in_place = in_place};
+  const Rank radix = choose_tree_radix(communicator.size(), few(), Buffers::vector_bytes(elements));
+  const PlanKey key{.kind = PlanKind::reduce,
+                    .root = root,
+                    .shape = static_cast<std::uint32_t>(radix),
+                    .in_place = in_place};
   if (!is_ours(op, elements) || !communicator.may_plan(key))
     return fall_back(module_of(base).before.ireduce, input, output, count, type, op, root, comm,
                      handle);
@@ -105,7 +130,7 @@ int ireduce(const void* input, void* output, int count, ompi_datatype_t* type, o
     const LeavingEntry entry(process->interrupts);
     const PlanId plan = communicator.plan(key, [&] {
       return reduce_plan(communicator.self(), communicator.size(), root,
-                         {.order = Order::any, .in_place = in_place});
+                         {.order = Order::any, .in_place = in_place, .radix = radix});
     });
     return start(communicator, plan, handle, [&](Buffers& buffers, std::uint32_t scratch_blocks) {
       buffers.set_operation(*op, elements, scratch_blocks);
@@ -125,19 +150,20 @@ int ialltoall(const void* input, int input_count, ompi_datatype_t* input_type, v
   Communicator& communicator = communicator_of(base);
   const TypedBuffer out{output, times(communicator, output_count), output_type};
   const bool in_place = input == MPI_IN_PLACE;
-  const PlanKey key{.kind = PlanKind::alltoall, .in_place = in_place};
+  const std::uint64_t block_bytes = out.bytes() / static_cast<std::uint64_t>(communicator.size());
+  const ExchangeShape shape = choose_exchange(communicator.size(), few(), block_bytes);
+  const PlanKey key{
+      .kind = PlanKind::alltoall, .shape = static_cast<std::uint32_t>(shape), .in_place = in_place};
   if (!is_small(out.bytes()) || !communicator.may_plan(key))
     return fall_back(module_of(base).before.ialltoall, input, input_count, input_type, output,
                      output_count, output_type, comm, handle);
   return guarded([&]() -> int {
     const LeavingEntry entry(process->interrupts);
     const PlanId plan = communicator.plan(key, [&] {
-      return alltoall_plan(communicator.self(), communicator.size(), AlltoallShape::bruck,
-                           in_place);
+      return alltoall_plan(communicator.self(), communicator.size(), shape, in_place);
     });
     return start(communicator, plan, handle, [&](Buffers& buffers, std::uint32_t scratch_blocks) {
-      buffers.set_block(out.bytes() / static_cast<std::uint64_t>(communicator.size()),
-                        scratch_blocks);
+      buffers.set_block(block_bytes, scratch_blocks);
       buffers.set_output(out, in_place);
       if (in_place)
         buffers.read_output();
@@ -153,17 +179,21 @@ int iallgather(const void* input, int input_count, ompi_datatype_t* input_type, 
   Communicator& communicator = communicator_of(base);
   const TypedBuffer out{output, times(communicator, output_count), output_type};
   const bool in_place = input == MPI_IN_PLACE;
-  const PlanKey key{.kind = PlanKind::allgather, .in_place = in_place};
+  const std::uint64_t block_bytes = out.bytes() / static_cast<std::uint64_t>(communicator.size());
+  const ExchangeShape shape = choose_exchange(communicator.size(), few(), block_bytes);
+  const PlanKey key{.kind = PlanKind::allgather,
+                    .shape = static_cast<std::uint32_t>(shape),
+                    .in_place = in_place};
   if (!is_small(out.bytes()) || !communicator.may_plan(key))
     return fall_back(module_of(base).before.iallgather, input, input_count, input_type, output,
                      output_count, output_type, comm, handle);
   return guarded([&]() -> int {
     const LeavingEntry entry(process->interrupts);
-    const PlanId plan = communicator.plan(
-        key, [&] { return allgather_plan(communicator.self(), communicator.size(), in_place); });
+    const PlanId plan = communicator.plan(key, [&] {
+      return allgather_plan(communicator.self(), communicator.size(), shape, in_place);
+    });
     return start(communicator, plan, handle, [&](Buffers& buffers, std::uint32_t scratch_blocks) {
-      buffers.set_block(out.bytes() / static_cast<std::uint64_t>(communicator.size()),
-                        scratch_blocks);
+      buffers.set_block(block_bytes, scratch_blocks);
       buffers.set_output(out, in_place);
       if (in_place)
         buffers.read_output();

@@ -71,6 +71,7 @@ struct Settings {
   std::uint32_t radix = tunables.radix;
   std::uint32_t window = std::bit_floor(tunables.window);
   std::uint32_t two_level = tunables.two_level ? 1 : 0;
+  std::uint64_t straight_max = tunables.straight_max;
   std::uint64_t payload_max = tunables.payload_max;
   std::uint64_t segment = tunables.segment;
   std::uint64_t device = coll_mq::device != nullptr ? 1 : 0;

@@ -96,13 +96,76 @@ TEST_CASE("an allreduce combines everybody's vector at everybody") {
   }
 }
 
+TEST_CASE("an allreduce in one step combines everybody's vector in the order of the ranks") {
+  for (Rank size = 1; size <= most; ++size) {
+    for (const bool in_place : {false, true}) {
+      const auto plans =
+          plans_of(size, [&](Rank r) { return straight_allreduce_plan(r, size, in_place); });
+      std::vector<Memory> memory;
+      for (Rank r = 0; r < size; ++r)
+        memory.push_back(in_place ? Memory{{}, {symbol(r)}, true}
+                                  : Memory{{symbol(r)}, {Value{}}, false});
+      const auto result = check::run(plans, std::move(memory));
+      INFO("size " << size << ", in place " << in_place);
+      REQUIRE(result.defect == "");
+      for (const Memory& one : result.memory)
+        if (one.output[0] != everybody(size)) FAIL("an operand is missing, or in a wrong place");
+    }
+  }
+}
+
+TEST_CASE("an allreduce in shares combines everybody's vector in the order of the ranks") {
+  for (Rank size = 1; size <= most; ++size) {
+    for (const bool in_place : {false, true}) {
+      const auto plans =
+          plans_of(size, [&](Rank r) { return shared_allreduce_plan(r, size, in_place); });
+      std::vector<Memory> memory;
+      std::vector<Value> expected;
+      for (Rank r = 0; r < size; ++r) {
+        std::vector<Value> shares;
+        Value all;
+        for (Rank of = 0; of < size; ++of) {
+          shares.push_back(symbol(r, of));
+          all.push_back(symbol(of, r)[0]);
+        }
+        expected.push_back(all);
+        const std::vector<Value> none(shares.size());
+        memory.push_back(in_place ? Memory{{}, shares, true} : Memory{shares, none, false});
+      }
+      const auto result = check::run(plans, std::move(memory));
+      INFO("size " << size << ", in place " << in_place);
+      REQUIRE(result.defect == "");
+      for (const Memory& one : result.memory)
+        if (one.output != expected) FAIL("an operand is missing, or in a wrong place");
+    }
+  }
+}
+
+TEST_CASE("in an allreduce in shares all that meet are shares of one owner") {
+  const Rank size = 5;
+  for (Rank r = 0; r < size; ++r) {
+    const auto owner = [&](const Place& place) {
+      return place.buffer == Buffer::scratch ? place.like : place.first;
+    };
+    const Plan plan = shared_allreduce_plan(r, size, true);
+    for (const Task& task : plan.tasks)
+      if (task.kind == TaskKind::copy || task.kind == TaskKind::reduce)
+        CHECK(owner(task.from) == owner(task.to));
+    for (const Edge& edge : plan.edges) {
+      CHECK(owner(plan.receives[edge.first_receive]) == static_cast<std::uint32_t>(r));
+      CHECK(owner(plan.receives[edge.first_receive + 1]) == static_cast<std::uint32_t>(edge.peer));
+    }
+  }
+}
+
 TEST_CASE("a reduction combines everybody's vector at the root") {
+  const Rank radix = GENERATE(2, 3, most);
   for (Rank size = 1; size <= most; ++size) {
     for (Rank root = 0; root < size; ++root) {
       for (const Order order : {Order::by_rank, Order::any}) {
         for (const bool in_place : {false, true}) {
           const auto plans = plans_of(size, [&](Rank r) {
-            return reduce_plan(r, size, root, {order, in_place});
+            return reduce_plan(r, size, root, {order, in_place, radix});
           });
           std::vector<Memory> memory;
           for (Rank r = 0; r < size; ++r) {
@@ -112,7 +175,8 @@ TEST_CASE("a reduction combines everybody's vector at the root") {
                                         : Memory{{symbol(r)}, {Value{}}, false});
           }
           auto result = check::run(plans, std::move(memory));
-          INFO("size " << size << ", root " << root << ", in place " << in_place);
+          INFO("radix " << radix << ", size " << size << ", root " << root << ", in place "
+                        << in_place);
           REQUIRE(result.defect == "");
           Value& value = result.memory[static_cast<std::size_t>(root)].output[0];
           if (order == Order::any) std::sort(value.begin(), value.end());
@@ -125,7 +189,7 @@ TEST_CASE("a reduction combines everybody's vector at the root") {
 
 TEST_CASE("an all-to-all brings each block to its rank") {
   for (Rank size = 1; size <= most; ++size) {
-    for (const auto shape : {AlltoallShape::bruck, AlltoallShape::pairwise}) {
+    for (const auto shape : {ExchangeShape::bruck, ExchangeShape::straight}) {
       for (const bool in_place : {false, true}) {
         const auto plans =
             plans_of(size, [&](Rank r) { return alltoall_plan(r, size, shape, in_place); });
@@ -150,9 +214,11 @@ TEST_CASE("an all-to-all brings each block to its rank") {
 }
 
 TEST_CASE("an allgather brings each rank's block to everybody") {
+  const auto shape = GENERATE(ExchangeShape::bruck, ExchangeShape::straight);
   for (Rank size = 1; size <= most; ++size) {
     for (const bool in_place : {false, true}) {
-      const auto plans = plans_of(size, [&](Rank r) { return allgather_plan(r, size, in_place); });
+      const auto plans =
+          plans_of(size, [&](Rank r) { return allgather_plan(r, size, shape, in_place); });
       std::vector<Memory> memory;
       std::vector<Value> expected;
       for (Rank r = 0; r < size; ++r) {

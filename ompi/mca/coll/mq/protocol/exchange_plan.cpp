@@ -44,7 +44,7 @@ constexpr Place block(Buffer buffer, Rank index) {
 
 /// Block i is for the rank i further on. A round moves those whose i has the round's bit; where
 /// each one is now, `at` says, so that nothing is copied but what must lie together.
-Plan bruck(Rank rank, Rank size) {
+Plan bruck_alltoall(Rank rank, Rank size) {
   PlanWriter writer(rank, size);
   std::vector<Place> at;
   for (Rank i = 0; i < size; ++i) at.push_back(block(Buffer::input, around(rank + i, size)));
@@ -75,7 +75,7 @@ Plan bruck(Rank rank, Rank size) {
   return writer.take();
 }
 
-Plan pairwise(Rank rank, Rank size, bool in_place) {
+Plan straight_alltoall(Rank rank, Rank size, bool in_place) {
   PlanWriter writer(rank, size);
   const auto blocks = static_cast<std::uint32_t>(size);
   Place from{Buffer::input, 0, blocks};
@@ -98,13 +98,7 @@ Plan pairwise(Rank rank, Rank size, bool in_place) {
   return writer.take();
 }
 
-}  // namespace
-
-Plan alltoall_plan(Rank rank, Rank size, AlltoallShape shape, bool in_place) {
-  return shape == AlltoallShape::bruck ? bruck(rank, size) : pairwise(rank, size, in_place);
-}
-
-Plan allgather_plan(Rank rank, Rank size, bool in_place) {
+Plan bruck_allgather(Rank rank, Rank size, bool in_place) {
   PlanWriter writer(rank, size);
   const auto blocks = static_cast<std::uint32_t>(size);
   // Block i is of the rank i further on.
@@ -125,6 +119,31 @@ Plan allgather_plan(Rank rank, Rank size, bool in_place) {
     writer.copy({Buffer::scratch, all.first + tail, blocks - tail},
                 {Buffer::output, 0, blocks - tail});
   return writer.take();
+}
+
+Plan straight_allgather(Rank rank, Rank size, bool in_place) {
+  PlanWriter writer(rank, size);
+  const Place own = block(Buffer::output, rank);
+  const Place from = in_place ? own : block(Buffer::input, 0);
+  for (Rank i = 1; i < size; ++i) {
+    writer.receive(around(rank - i, size), block(Buffer::output, around(rank - i, size)));
+    writer.send(around(rank + i, size), from);
+  }
+  if (!in_place) writer.copy(from, own);
+  for (Rank i = 1; i < size; ++i) writer.wait(around(rank - i, size));
+  return writer.take();
+}
+
+}  // namespace
+
+Plan alltoall_plan(Rank rank, Rank size, ExchangeShape shape, bool in_place) {
+  return shape == ExchangeShape::bruck ? bruck_alltoall(rank, size)
+                                       : straight_alltoall(rank, size, in_place);
+}
+
+Plan allgather_plan(Rank rank, Rank size, ExchangeShape shape, bool in_place) {
+  return shape == ExchangeShape::bruck ? bruck_allgather(rank, size, in_place)
+                                       : straight_allgather(rank, size, in_place);
 }
 
 }  // namespace overlap::coll_mq

@@ -2,6 +2,7 @@
 // their collective has begun.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -63,9 +64,15 @@ class Group {
   explicit Group(Rank size) : size_(size) {
     for (Rank r = 0; r < size; ++r) {
       Interpreter& one = ranks_.emplace_back(4).interpreter;
-      bcast_ = one.add(bcast_plan(r, size, size / 2, {3, 2}));
-      allreduce_ = one.add(allreduce_plan(r, size));
-      alltoall_ = one.add(alltoall_plan(r, size));
+      const Plan plans[kinds] = {bcast_plan(r, size, size / 2, {3, 2}),
+                                 allreduce_plan(r, size),
+                                 straight_allreduce_plan(r, size),
+                                 shared_allreduce_plan(r, size),
+                                 alltoall_plan(r, size, ExchangeShape::bruck),
+                                 alltoall_plan(r, size, ExchangeShape::straight),
+                                 allgather_plan(r, size, ExchangeShape::bruck),
+                                 allgather_plan(r, size, ExchangeShape::straight)};
+      for (std::size_t kind = 0; kind < kinds; ++kind) plans_[kind] = one.add(plans[kind]);
     }
   }
   void run(Dice& dice, Cookie count) {
@@ -84,6 +91,19 @@ class Group {
   }
 
  private:
+  enum Kind : std::uint8_t {
+    bcast,
+    allreduce,
+    straight_allreduce,
+    shared_allreduce,
+    alltoall,
+    straight_alltoall,
+    allgather,
+    straight_allgather,
+    kinds
+  };
+  static Kind kind_of(Cookie cookie) { return static_cast<Kind>(cookie % kinds); }
+
   struct Process {
     explicit Process(std::uint32_t window) : interpreter(window) {}
     Interpreter interpreter;
@@ -93,12 +113,12 @@ class Group {
   };
 
   void start(Rank rank, Process& process, Cookie cookie) {
-    const PlanId plan = cookie % 3 == 0 ? bcast_ : cookie % 3 == 1 ? allreduce_ : alltoall_;
+    const PlanId plan = plans_[kind_of(cookie)];
     Buffers& buffers = process.buffers[cookie];
     const auto size = static_cast<std::size_t>(size_);
     buffers.output.resize(std::max<std::size_t>(size, 2));
     for (std::size_t i = 0; i < size; ++i) buffers.input.push_back(element(rank, cookie, i));
-    if (plan == bcast_ && rank == size_ / 2)
+    if (kind_of(cookie) == bcast && rank == size_ / 2)
       buffers.output = {element(rank, cookie, 0), element(rank, cookie, 1)};
     buffers.scratch.resize(process.interpreter.plan(plan).scratch_blocks);
     process.interpreter.start(plan, cookie);
@@ -143,24 +163,38 @@ class Group {
     }
   }
   void check(Rank rank, Cookie cookie, const std::vector<Element>& output) const {
-    if (cookie % 3 == 0) {
-      REQUIRE(output[0] == element(size_ / 2, cookie, 0));
-      REQUIRE(output[1] == element(size_ / 2, cookie, 1));
-    } else if (cookie % 3 == 1) {
-      Element all;
-      for (Rank r = 0; r < size_; ++r) all = combine(all, element(r, cookie));
-      REQUIRE(output[0] == all);
-    } else {
-      for (Rank r = 0; r < size_; ++r)
-        REQUIRE(output[static_cast<std::size_t>(r)] ==
-                element(r, cookie, static_cast<std::size_t>(rank)));
+    const auto all = [&](std::size_t index) {
+      Element result;
+      for (Rank r = 0; r < size_; ++r) result = combine(result, element(r, cookie, index));
+      return result;
+    };
+    const auto size = static_cast<std::size_t>(size_);
+    switch (kind_of(cookie)) {
+      case bcast:
+        REQUIRE(output[0] == element(size_ / 2, cookie, 0));
+        REQUIRE(output[1] == element(size_ / 2, cookie, 1));
+        break;
+      case allreduce:
+      case straight_allreduce: REQUIRE(output[0] == all(0)); break;
+      case shared_allreduce:
+        for (std::size_t i = 0; i < size; ++i) REQUIRE(output[i] == all(i));
+        break;
+      case alltoall:
+      case straight_alltoall:
+      case allgather:
+      case straight_allgather: {
+        const bool gathers = kind_of(cookie) >= allgather;
+        const std::size_t block = gathers ? 0 : static_cast<std::size_t>(rank);
+        for (std::size_t i = 0; i < size; ++i)
+          REQUIRE(output[i] == element(static_cast<Rank>(i), cookie, block));
+        break;
+      }
+      case kinds: break;
     }
   }
 
   Rank size_;
-  PlanId bcast_ = 0;
-  PlanId allreduce_ = 0;
-  PlanId alltoall_ = 0;
+  std::array<PlanId, kinds> plans_{};
   std::vector<Process> ranks_;
   std::vector<Flight> flights_;
 };

@@ -79,8 +79,8 @@ void PlanWriter::reduce(Place from, Place to) {
   plan_.tasks.push_back({TaskKind::reduce, 0, 0, 1, from, to});
 }
 
-Place PlanWriter::scratch(std::uint32_t blocks) {
-  const Place place{Buffer::scratch, plan_.scratch_blocks, blocks};
+Place PlanWriter::scratch(std::uint32_t blocks, std::uint32_t like) {
+  const Place place{Buffer::scratch, plan_.scratch_blocks, blocks, like};
   plan_.scratch_blocks += blocks;
   return place;
 }

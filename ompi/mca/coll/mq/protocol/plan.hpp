@@ -74,8 +74,9 @@ class PlanWriter {
   /// `to` = `from` op `to`
   void reduce(Place from, Place to);
   void set_reach(Rank peer, Reach reach) { plan_.edges[edge_to(peer)].reach = reach; }
+  /// @param like  see Place
   /// @returns  a place of its own
-  [[nodiscard]] Place scratch(std::uint32_t blocks);
+  [[nodiscard]] Place scratch(std::uint32_t blocks, std::uint32_t like = 0);
   [[nodiscard]] Plan take();
 
  private:

@@ -3,6 +3,8 @@
 #include "reduce_plan.hpp"
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "tree.hpp"
 
@@ -67,6 +69,32 @@ void receive_result(PlanWriter& writer, Rank from, bool in_place, auto send_part
   if (in_place) writer.copy(to, output);
 }
 
+/// The nearest higher one first, so that not all send to one at a time.
+template <class Body>
+void for_others(Rank rank, Rank size, Body&& body) {
+  for (Rank i = 1; i < size; ++i) body(static_cast<Rank>((std::int64_t{rank} + i) % size));
+}
+
+/// Wait for each one's operand, the last one's first, and join it from the left.
+/// @param operands  [rank]; this rank's own is not changed
+/// @param fresh     taken if there is none that may be changed
+/// @returns  where the result is: scratch
+Place join_all(PlanWriter& writer, Rank rank, std::span<const Place> operands, Place fresh) {
+  const auto last = static_cast<Rank>(operands.size() - 1);
+  Place sum = operands.back();
+  if (rank == last) {
+    writer.copy(sum, fresh);
+    sum = fresh;
+  } else {
+    writer.wait(last);
+  }
+  for (Rank r = last - 1; r >= 0; --r) {
+    if (r != rank) writer.wait(r);
+    writer.reduce(operands[static_cast<std::size_t>(r)], sum);
+  }
+  return sum;
+}
+
 }  // namespace
 
 Plan allreduce_plan(Rank rank, Rank size, ReduceShape shape) {
@@ -104,12 +132,65 @@ Plan allreduce_plan(Rank rank, Rank size, ReduceShape shape) {
   return writer.take();
 }
 
+Plan straight_allreduce_plan(Rank rank, Rank size, bool in_place) {
+  PlanWriter writer(rank, size);
+  Place own = input;
+  if (in_place) {
+    own = writer.scratch(1);
+    writer.copy(input, own);
+  }
+  std::vector<Place> operands(static_cast<std::size_t>(size), own);
+  for_others(rank, size, [&](Rank other) {
+    operands[static_cast<std::size_t>(other)] = writer.scratch(1);
+    writer.receive(other, operands[static_cast<std::size_t>(other)]);
+    writer.send(other, own);
+  });
+  writer.copy(join_all(writer, rank, operands, writer.scratch(1)), output);
+  return writer.take();
+}
+
+Plan shared_allreduce_plan(Rank rank, Rank size, bool in_place) {
+  PlanWriter writer(rank, size);
+  const auto block = [](Buffer buffer, Rank owner) {
+    return Place{buffer, static_cast<std::uint32_t>(owner), 1};
+  };
+  const auto like = [&](Rank owner) {
+    return writer.scratch(1, static_cast<std::uint32_t>(owner));
+  };
+  std::vector<Place> operands(static_cast<std::size_t>(size), block(Buffer::input, rank));
+  std::vector<Place> results(static_cast<std::size_t>(size));
+  for_others(rank, size, [&](Rank other) {
+    Place& operand = operands[static_cast<std::size_t>(other)];
+    Place& result = results[static_cast<std::size_t>(other)];
+    operand = like(rank);
+    result = in_place ? like(other) : block(Buffer::output, other);
+    writer.receive(other, operand);
+    writer.receive(other, result);
+    // In place it is overwritten.
+    Place share = block(Buffer::input, other);
+    if (in_place) {
+      share = like(other);
+      writer.copy(block(Buffer::input, other), share);
+    }
+    writer.send(other, share);
+  });
+  const Place sum = join_all(writer, rank, operands, like(rank));
+  writer.copy(sum, block(Buffer::output, rank));
+  for_others(rank, size, [&](Rank other) { writer.send(other, sum); });
+  for_others(rank, size, [&](Rank other) {
+    writer.wait(other);
+    const Place& come = results[static_cast<std::size_t>(other)];
+    if (in_place) writer.copy(come, block(Buffer::output, other));
+  });
+  return writer.take();
+}
+
 Plan reduce_plan(Rank rank, Rank size, Rank root, ReduceShape shape) {
   PlanWriter writer(rank, size);
   const Rank top = shape.order == Order::any ? root : 0;
   const Rank node = rank >= top ? rank - top : rank - top + size;
   const auto rank_of = [&](Rank n) { return static_cast<Rank>((std::int64_t{n} + top) % size); };
-  const TreePlace place = tree_place(node, size, 2);
+  const TreePlace place = tree_place(node, size, shape.radix);
 
   shape.in_place = shape.in_place && rank == root;
   Part part(writer, shape);

@@ -27,11 +27,13 @@ enum class Buffer : std::uint8_t {
 };
 
 /// Part of a buffer. What a block is, the collective says: a segment of a broadcast, the whole
-/// vector of a reduction, what one rank sends to another in an all-to-all.
+/// vector of a reduction or a share of it, what one rank sends to another in an all-to-all. The
+/// last ones of the program's buffers may be shorter.
 struct Place {
   Buffer buffer = Buffer::none;
   std::uint32_t first = 0;
   std::uint32_t blocks = 0;
+  std::uint32_t like = 0;  ///< of scratch: the block of the program's that it is as long as
 
   [[nodiscard]] constexpr bool operator==(const Place&) const noexcept = default;
 };

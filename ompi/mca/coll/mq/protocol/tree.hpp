@@ -13,7 +13,7 @@ namespace overlap::coll_mq {
 /// lowest digit that is not 0 says, and its subtree is the range up to its next sibling.
 struct TreePlace {
   Rank parent = -1;            ///< -1: the root
-  std::vector<Rank> children;  ///< the ones with the largest subtrees first
+  std::vector<Rank> children;  ///< the farthest first, which have the largest subtrees
 };
 
 /// @param node  in [0, size)
@@ -23,7 +23,7 @@ struct TreePlace {
   while (stride < size && node / stride % radix == 0) stride *= radix;
   if (node != 0) place.parent = static_cast<Rank>(node - node / stride % radix * stride);
   for (stride /= radix; stride >= 1; stride /= radix)
-    for (Rank digit = 1; digit < radix; ++digit)
+    for (Rank digit = radix - 1; digit > 0; --digit)
       if (node + digit * stride < size)
         place.children.push_back(static_cast<Rank>(node + digit * stride));
   return place;
