@@ -3,6 +3,9 @@
 #include "rma.hpp"
 #include "scene.hpp"
 
+#include <algorithm>
+#include <random>
+
 using namespace overlap::test;
 
 // Whoever locks all asks for each lock when it uses it, and holds others then.
@@ -67,6 +70,83 @@ TEST_CASE("Exclusive locks of several in ascending order, each held: nobody wait
     }
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK(own(window) == 20 * size());
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+// Each call that gives one back may wait for it.
+TEST_CASE(
+    "Exclusive locks of several in ascending order, given back in any: nobody waits for ever") {
+  const Kind kind = GENERATE(Kind::create, Kind::allocate, Kind::dynamic);
+  CAPTURE(name_of(kind));
+  Array<Word> window(1, 0, kind);
+  std::mt19937 random(static_cast<unsigned>(rank()) + 1);
+  const Word one = 1;
+  Word added = 0;
+  for (int turn = 0; turn < 200; ++turn) {
+    std::vector<int> held;
+    for (int to = 0; to < size(); ++to) {
+      if (random() % 4 == 0) continue;
+      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, window.win);
+      held.push_back(to);
+      if (random() % 3 == 0) MPI_Win_flush(to, window.win);
+      add(window, one, to, 0);
+      ++added;
+      if (random() % 4 != 0) continue;
+      MPI_Win_unlock(to, window.win);
+      held.pop_back();
+    }
+    std::ranges::shuffle(held, random);
+    for (const int to : held) MPI_Win_unlock(to, window.win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  Word here = own(window), all_here = 0, all = 0;
+  MPI_Allreduce(&here, &all_here, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Allreduce(&added, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  CHECK(all_here == all);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("Shared locks of two windows in any order beside exclusive ones: nobody waits for ever") {
+  if (size() < 4) return;
+  const Kind kind = GENERATE(Kind::create, Kind::allocate, Kind::dynamic);
+  const bool all = GENERATE(false, true);
+  CAPTURE(name_of(kind), all);
+  Array<Word> windows[] = {Array<Word>(1, 0, kind), Array<Word>(1, 0, kind)};
+  const auto look = [&](int which) {
+    Word value = -1;
+    get(windows[which], value, 2 + which, 0);
+    MPI_Win_flush(2 + which, windows[which].win);
+    return value;
+  };
+  const auto lock = [&](int which) {
+    if (all)
+      MPI_Win_lock_all(0, windows[which].win);
+    else
+      MPI_Win_lock(MPI_LOCK_SHARED, 2 + which, 0, windows[which].win);
+  };
+  const auto unlock = [&](int which) {
+    if (all)
+      MPI_Win_unlock_all(windows[which].win);
+    else
+      MPI_Win_unlock(2 + which, windows[which].win);
+  };
+  for (int turn = 0; turn < 10; ++turn) {
+    if (rank() < 2) {
+      lock(rank());
+      CHECK(look(rank()) >= turn - 1);
+      compute(std::chrono::milliseconds(4));  // the others stand in the queues
+      lock(1 - rank());
+      CHECK(look(1 - rank()) >= turn - 1);
+      unlock(1 - rank());
+      unlock(rank());
+    } else if (rank() < 4) {
+      compute(std::chrono::milliseconds(2));
+      const int which = rank() - 2;
+      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank(), 0, windows[which].win);
+      put(windows[which], Word{turn}, rank(), 0);
+      MPI_Win_unlock(rank(), windows[which].win);
+    }
     MPI_Barrier(MPI_COMM_WORLD);
   }
 }

@@ -209,10 +209,11 @@ bool do_at_once(ompi_win_t* win, Act&& act, Rank target = 0) noexcept {
 
 /// Locks that are not free, or of a window with another epoch.
 template <class Ask>
-int lock_and_wait(ompi_win_t* win, Ask&& ask, Rank target = 0) noexcept {
+int lock_and_wait(ompi_win_t* win, int assertion, Ask&& ask, Rank target = 0) noexcept {
   return guarded([&]() -> int {
     // A thread waits in each call for its locks.
-    if (!opal_using_threads()) wait_for_others_locks(window_of(win));
+    const bool in_order = !opal_using_threads() && !has(assertion, MPI_MODE_NOCHECK);
+    if (in_order) wait_for_others_locks(window_of(win));
     return ask_and_wait(win, Leaves::none, ask, target);
   });
 }
@@ -252,7 +253,7 @@ void fill_epochs(ompi_osc_base_module_t& table) noexcept {
     };
     if (do_at_once(win, enter, target)) return OMPI_SUCCESS;
     const LockCall call = opal_using_threads() ? LockCall::waits : LockCall::may_wait;
-    return lock_and_wait(win, lock_of(window, type, target, assertion, call), target);
+    return lock_and_wait(win, assertion, lock_of(window, type, target, assertion, call), target);
   };
   table.osc_unlock = [](int target, ompi_win_t* win) -> int {
     if (do_at_once(
@@ -267,7 +268,7 @@ void fill_epochs(ompi_osc_base_module_t& table) noexcept {
       return epochs.try_lock_all(window.memory().mapped_ranks());
     };
     if (do_at_once(win, enter)) return OMPI_SUCCESS;
-    return lock_and_wait(win, lock_all_of(window, assertion, true));
+    return lock_and_wait(win, assertion, lock_all_of(window, assertion, true));
   };
   table.osc_unlock_all = [](ompi_win_t* win) -> int {
     if (do_at_once(win, [](Epochs& epochs) { return epochs.try_unlock_all(); }))

@@ -181,6 +181,8 @@ void Window::let_guests_in(Rank) {
     if (each != self() && memory_->control_of(each) != nullptr) wake(each);
 }
 
+bool Window::holds_other_locks() { return windows.others_in_passive_epoch(*this); }
+
 /// Through shared memory a look at its state does where it is awake.
 void Window::wake(Rank rank) {
   Channel& to = channel(rank);

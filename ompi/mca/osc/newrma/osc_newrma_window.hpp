@@ -217,6 +217,7 @@ class Window final : private Host {
   void took_ticket(Rank owner, WindowLock::Ticket ticket) override;
   void passed_turn(Rank owner) override;
   void let_guests_in(Rank owner) override;
+  [[nodiscard]] bool holds_other_locks() override;
 
   /// How an operation gets to its target.
   enum class Way : std::uint8_t { direct, transfer, copies, messages };
@@ -349,6 +350,12 @@ class Windows {
   }
   /// It needs polling, or no longer.
   void set_polled(Window& window, bool needed);
+  /// Is a window but this one in a passive target epoch?
+  [[nodiscard]] bool others_in_passive_epoch(const Window& window) const noexcept {
+    return std::ranges::any_of(all_, [&window](const auto& each) {
+      return each.second != &window && each.second->epochs().in_passive_epoch();
+    });
+  }
   /// The program runs ahead of its locks, or no longer.
   void set_ahead(bool ahead) noexcept { ahead ? ++ahead_ : --ahead_; }
   /// How many are ahead

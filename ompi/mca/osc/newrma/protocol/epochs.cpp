@@ -124,8 +124,10 @@ bool Epochs::lock(LockType type, Rank target, bool no_check, Event* granted, boo
   epoch.returns_early = returns_early;
   locks_.emplace(target, &epoch);
   // Who holds others waits behind nobody who may wait for one of these.
-  const bool is_guest = type == LockType::shared && locks_.size() > 1;
+  const bool is_guest =
+      type == LockType::shared && (locks_.size() > 1 || host_.holds_other_locks());
   Access& access = make_access(epoch, target, is_guest ? LockType::guest : type);
+  access.in_turn = locks_in_order_;
   if (granted != nullptr) ++granted->pending;
   access.on_grant = granted;
   run();
@@ -158,8 +160,10 @@ bool Epochs::lock_all(bool no_check, std::span<const Rank> now, Event* granted, 
   lock_all_->no_check = no_check;
   lock_all_->returns_early = waits;
   if (granted != nullptr) ++granted->pending;  // not before all are counted
+  const bool is_guest = !waits || host_.holds_other_locks();
   for (const Rank target : now) {
-    Access& access = make_access(*lock_all_, target, waits ? LockType::shared : LockType::guest);
+    Access& access = make_access(*lock_all_, target, is_guest ? LockType::guest : LockType::shared);
+    access.in_turn = waits;
     if (granted != nullptr) ++granted->pending;
     access.on_grant = granted;
   }

@@ -94,6 +94,7 @@ struct Access {
   const LockType lock_type;  ///< of a passive epoch
   State state = State::idle;
   bool listed = false;         ///< among those to look at
+  bool in_turn = false;        ///< of a lock: asks for it in the order of the program
   bool deferred = false;       ///< among those that must not ask yet
   bool ahead = false;          ///< see Epochs::runs_ahead()
   bool named = false;          ///< by its id in messages, which are answered
@@ -166,6 +167,8 @@ class Host {
   virtual void passed_turn(Rank) {}
   /// The same of guests, whom nobody knows.
   virtual void let_guests_in(Rank) {}
+  /// Does the program hold locks of other windows, or wait for some?
+  [[nodiscard]] virtual bool holds_other_locks() { return false; }
 
  protected:
   ~Host() = default;
@@ -391,8 +394,7 @@ class Epochs {
   void look_at(Access& access);
   void look_at_accesses(Rank target);
   void advance(Access& access);
-  [[nodiscard]] bool waits_in_turn() const noexcept;
-  [[nodiscard]] static bool keeps_turn(const Access& access) noexcept;
+  [[nodiscard]] bool is_kept_back(const Access& access) const noexcept;
   [[nodiscard]] bool defers(Access& access);
   void ask(Access& access);
   [[nodiscard]] bool is_granted(Access& access);
@@ -466,10 +468,10 @@ class Epochs {
   std::unordered_map<std::uint32_t, Access*> by_id_;  ///< those that are named
   RingQueue<WantedLock> wanted_locks_;                ///< in the queue
   std::vector<WantedLock> wanted_guests_;
-  Access* awaited_ = nullptr;  ///< has asked for its lock in its turn, and has not been granted
-  std::size_t ahead_ = 0;      ///< accesses that are so
+  std::vector<Access*> awaited_;   ///< have asked for their lock in turn, and have not got it
+  std::vector<Access*> deferred_;  ///< ask behind those, in their order
+  std::size_t ahead_ = 0;          ///< accesses that are so
   bool locks_in_order_ = true;
-  RingQueue<Access*> deferred_;                ///< ask behind that, in their order
   std::vector<Access*> ticketed_;              ///< with a ticket of a mapped lock, not served yet
   std::vector<std::uint32_t> fence_arrivals_;  ///< [round]
   std::uint32_t fences_ended_ = 0;

@@ -58,6 +58,8 @@ struct Bench : Host {
     if (says_tickets) say("passed " + std::to_string(owner));
   }
 
+  bool holds_other_locks() override { return holds_others; }
+
   void let_guests_in(Rank owner) override {
     if (says_tickets) say("let guests in " + std::to_string(owner));
   }
@@ -122,6 +124,7 @@ struct Bench : Host {
   bool is_out_of_memory = false;
   std::function<void()> inside_send;  ///< the next one brings messages in
   bool says_tickets = false;
+  bool holds_others = false;  ///< locks of other windows
   std::set<Rank> mapped;
   std::map<Rank, WindowLock> locks;
   std::deque<NamedEvent> events;

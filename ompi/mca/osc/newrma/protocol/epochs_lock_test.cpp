@@ -93,18 +93,6 @@ TEST_CASE("several locks at a time", "[epochs][lock]") {
   CHECK(bench.epochs.in_passive_epoch());
 }
 
-TEST_CASE("a lock that is given back while it is waited for keeps no other back",
-          "[epochs][lock]") {
-  Bench bench(4, 0, {.access_after_access = true});
-  REQUIRE(bench.epochs.lock(X, 1, false, nullptr));
-  REQUIRE(bench.epochs.lock(X, 2, false, nullptr));
-  CHECK(bench.said() == "lock>1");
-  REQUIRE(bench.epochs.unlock(1, &bench.event("ended")));
-  CHECK(bench.said() == "lock>2");
-  bench.epochs.on_notice(1, {.notice = Notice::granted, .id = bench.sent[0].second.id});
-  CHECK(bench.said() == "unlock>1, ended");
-}
-
 TEST_CASE("locks of several threads wait for none of each other", "[epochs][lock]") {
   Bench bench;
   bench.epochs.expect_threads();

@@ -148,20 +148,24 @@ class Author {
     add(r, {.what = Do::unlock_all, .plan = &all, .blocks = true});
   }
 
-  /// One that locks those ranks, and waits for what it has asked of the last one.
-  void lock_each(Rank r, const std::vector<Rank>& targets, LockType type) {
+  /// One that locks those ranks, holds all, and unlocks them in any order.
+  /// @param types  of which each lock has one
+  void lock_each(Rank r, const std::vector<Rank>& targets, const std::vector<LockType>& types) {
     std::vector<Plan*> plans;
     for (const Rank target : targets) {
       Plan& one = plan(EpochKind::lock, r, {target});
-      one.type = type;
+      one.type = types[dice_.below(types.size())];
       add(r, {.what = Do::lock, .plan = &one, .target = target, .blocks = dice_.one_in(2)});
       operation(one, target);
       if (dice_.one_in(2)) add(r, {.what = Do::flush, .target = target, .blocks = true});
       plans.push_back(&one);
     }
-    add(r, {.what = Do::flush, .target = targets.back(), .blocks = true});
-    for (Plan* each : plans)
-      add(r, {.what = Do::unlock, .plan = each, .target = each->group[0], .blocks = true});
+    if (dice_.one_in(2)) add(r, {.what = Do::flush, .target = targets.back(), .blocks = true});
+    while (!plans.empty()) {
+      const auto next = plans.begin() + static_cast<std::ptrdiff_t>(dice_.below(plans.size()));
+      add(r, {.what = Do::unlock, .plan = *next, .target = (*next)->group[0], .blocks = true});
+      plans.erase(next);
+    }
   }
 
   Program take() { return std::move(program_); }
@@ -294,8 +298,8 @@ TEST_CASE("locks of all, and locks of one rank each, wait for nobody for ever", 
     for (std::uint64_t round = 0; round < 1 + seed % 2; ++round) {
       author.lock_all_for(0, {2, 3});
       author.lock_all_for(1, {3, 2});
-      author.lock_each(2, {static_cast<Rank>(2 + seed / 2 % 2)}, LockType::exclusive);
-      author.lock_each(3, {static_cast<Rank>(3 - seed / 2 % 2)}, LockType::exclusive);
+      author.lock_each(2, {static_cast<Rank>(2 + seed / 2 % 2)}, {LockType::exclusive});
+      author.lock_each(3, {static_cast<Rank>(3 - seed / 2 % 2)}, {LockType::exclusive});
     }
     CAPTURE(seed);
     CHECK(simulate(author.take(), seed) == "");
@@ -306,8 +310,12 @@ TEST_CASE("who asks for locks in ascending order waits for nobody for ever", "[e
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     Author author(seed, 3, {});
     for (Rank r = 0; r < 3; ++r) {
-      const bool is_writer = (seed >> static_cast<unsigned>(r)) % 2 != 0;
-      author.lock_each(r, {0, 1, 2}, is_writer ? LockType::exclusive : LockType::shared);
+      const bool is_mixed = seed % 4 == 3;
+      const bool is_writer = is_mixed || (seed >> static_cast<unsigned>(r + 2)) % 2 != 0;
+      std::vector<LockType> types;
+      if (is_writer) types.push_back(LockType::exclusive);
+      if (is_mixed || !is_writer) types.push_back(LockType::shared);
+      author.lock_each(r, {0, 1, 2}, types);
     }
     CAPTURE(seed);
     CHECK(simulate(author.take(), seed) == "");
@@ -319,10 +327,10 @@ TEST_CASE(
     "[epochs][model]") {
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     Author author(seed, 4, {});
-    author.lock_each(0, {2, 3}, LockType::shared);
-    author.lock_each(1, {3, 2}, LockType::shared);
-    author.lock_each(2, {2}, LockType::exclusive);
-    author.lock_each(3, {3}, LockType::exclusive);
+    author.lock_each(0, {2, 3}, {LockType::shared});
+    author.lock_each(1, {3, 2}, {LockType::shared});
+    author.lock_each(2, {2}, {LockType::exclusive});
+    author.lock_each(3, {3}, {LockType::exclusive});
     CAPTURE(seed);
     CHECK(simulate(author.take(), seed) == "");
   }

@@ -53,10 +53,11 @@ bool Epochs::step() {
     handle(self_, notice);
     return true;
   }
-  if (!waits_in_turn() && !deferred_.empty()) {
+  if (!deferred_.empty() && !is_kept_back(*deferred_.front())) {
     Access& access = *deferred_.front();
-    deferred_.pop();
+    deferred_.erase(deferred_.begin());
     access.deferred = false;
+    ask(access);
     advance(access);
     return true;
   }
@@ -91,7 +92,7 @@ void Epochs::advance(Access& access) {
   }
   if (access.state == Access::State::asked) {
     if (!is_granted(access)) return;
-    if (awaited_ == &access) awaited_ = nullptr;
+    std::erase(awaited_, &access);
     no_longer_ahead(access);
     access.state = Access::State::open;
     happen(std::exchange(access.on_grant, nullptr));
@@ -114,25 +115,31 @@ void Epochs::leave(WindowLock& lock, Rank owner, LockType type) {
   if (lock.is_in_use()) host_.passed_turn(owner);
 }
 
-/// Does an open epoch wait for its lock? One that is closed goes when it gets it.
-bool Epochs::waits_in_turn() const noexcept {
-  return awaited_ != nullptr && !awaited_->epoch.closed;
-}
-
-/// Guests of a lock of all come in any order.
-bool Epochs::keeps_turn(const Access& access) noexcept {
-  return access.epoch.kind == EpochKind::lock || access.lock_type != LockType::guest;
+/// Does one wait for its lock that the program has asked for before? Also one that is closed
+/// meanwhile: the call that closes it may wait for its lock, and this one must not be held then.
+/// What was closed before this one was opened, an info key lets it pass.
+bool Epochs::is_kept_back(const Access& access) const noexcept {
+  return std::ranges::any_of(awaited_, [&](const Access* each) {
+    const Epoch &earlier = each->epoch, &later = access.epoch;
+    if (earlier.opened_at > later.opened_at) return false;
+    return !earlier.closed || earlier.closed_at > later.opened_at;
+  });
 }
 
 /// Who waits for a lock asks for no other one meanwhile: locks are granted in the order in which
 /// the program asks for them. Two that ask in the same order never wait for each other, as with
-/// calls that wait.
+/// calls that wait. One that is closed goes when it gets its lock, so nobody waits for it longer.
 bool Epochs::defers(Access& access) {
-  const Epoch& epoch = access.epoch;
-  if (!waits_in_turn() || !is_passive(epoch) || epoch.no_check || epoch.closed) return false;
-  if (!keeps_turn(access)) return false;
-  if (epoch.kind == EpochKind::lock && !locks_in_order_) return false;
-  if (!std::exchange(access.deferred, true)) deferred_.push(&access);
+  if (!access.in_turn || access.epoch.no_check) return false;
+  if (access.epoch.closed) {
+    if (std::exchange(access.deferred, false)) std::erase(deferred_, &access);
+    return false;
+  }
+  if (access.deferred) return true;
+  // Those that are deferred are open, and keep later ones back.
+  if (deferred_.empty() && !is_kept_back(access)) return false;
+  access.deferred = true;
+  deferred_.push_back(&access);
   return true;
 }
 
@@ -147,10 +154,10 @@ void Epochs::ask(Access& access) {
     if (access.granted) return;
     if (access.lock_type != LockType::guest)
       host_.took_ticket(access.target, access.ticket);  // and is_granted() looks again
-    if (keeps_turn(access)) awaited_ = &access;
+    if (access.in_turn) awaited_.push_back(&access);
     ticketed_.push_back(&access);
   } else if (is_passive(epoch) && !epoch.no_check) {
-    if (keeps_turn(access)) awaited_ = &access;
+    if (access.in_turn) awaited_.push_back(&access);
     send_named(access,
                {.notice = Notice::lock, .value = static_cast<std::uint64_t>(access.lock_type)});
   }
