@@ -46,7 +46,7 @@ else
     fi
     matrix <<'END'
 osc/newrma           | 2     | - tcp,self vader,self   | $rma rma_threads rma_errors                      | 2 |
-osc/newrma           | 4     | - tcp,self vader,self   | rma_epochs rma_locks rma_lock_order rma_random rma_threads rma_errors | 2 |
+osc/newrma           | 4     | - tcp,self vader,self   | rma_epochs rma_locks rma_lock_order rma_lock_random rma_random rma_threads rma_errors | 2 |
 osc/newrma           | 4     | tcp,self                | rma_data rma_ops rma_types rma_windows           | 2 |
 osc/newrma           | 3 8   | vader,self              | rma_epochs rma_locks rma_lock_order rma_random   | 2 | --mca osc newrma
 osc/newrma           | 2 3   | vader,self tcp,self     | rma_asked rma_gaps                               | 1 | --mca osc newrma
@@ -59,7 +59,7 @@ osc/newrma, copied   | 2     | vader,self              | rma_data rma_types rma_
 osc/newrma, emulated | 2     | vader,self              | rma_data rma_types rma_locks rma_random          | 1 | --mca osc newrma --mca btl_vader_single_copy_mechanism emulated
 osc/newrma, two links | 2    | tcp,self                | rma_data rma_locks rma_random                    | 1 | --mca osc newrma --mca btl_tcp_links 2
 osc/newrma, 512 bytes | 2    | tcp,self                | rma_ops rma_random                               | 1 | --mca osc newrma --mca btl_tcp_eager_limit 512 --mca btl_tcp_max_send_size 512
-osc/newrma, no thread | 2 3  | tcp,self                | rma_locks rma_lock_order rma_epochs              | 1 | --mca osc newrma --mca common_overlap_progress off
+osc/newrma, no thread | 2 3  | tcp,self                | rma_locks rma_lock_order rma_lock_random rma_epochs | 1 | --mca osc newrma --mca common_overlap_progress off
 osc/newrma, no thread | 3    | tcp,self                | rma_deferred                                     | 1 | --mca osc newrma --mca common_overlap_progress off
 osc/newrma, copied    | 3    | vader,self              | rma_deferred                                     | 1 | --mca osc newrma --mca common_overlap_progress off --mca btl_vader_single_copy_mechanism none
 osc/newrma, progress | 2     | tcp,self vader,self     | rma_progress rma_epochs rma_locks rma_random rma_threads | 2 | --mca osc newrma --mca common_overlap_progress on
