@@ -450,3 +450,27 @@ TEST_CASE("Accumulates behind an access epoch and a flush that lasts keep their 
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank() == target) CHECK(own(window) == 3);
 }
+
+// The first window's next epoch begins, and gets its lock, where an adapter ends an operation.
+TEST_CASE("A lock of another window behind an epoch that ends on its own") {
+  constexpr std::size_t words = 131072;
+  for (const Kind kind : {Kind::create, Kind::allocate}) {
+    CAPTURE(name_of(kind));
+    Array<Word> first(words, 3, kind), second(1, 0, kind);
+    std::vector<Word> data(words, -1);
+    const int to = first.right();
+    for (int turn = 0; turn < 20; ++turn) {
+      MPI_Win_lock(MPI_LOCK_SHARED, to, 0, first.win);
+      MPI_Get(data.data(), words, MPI_INT64_T, to, first.index(to, 0), words, MPI_INT64_T,
+              first.win);
+      MPI_Request closed = request_of(MPIX_Win_iunlock, to, first.win);
+      MPI_Win_lock(MPI_LOCK_SHARED, to, 0, first.win);
+      MPI_Win_lock(MPI_LOCK_SHARED, to, 0, second.win);
+      MPI_Win_unlock(to, second.win);
+      MPI_Win_unlock(to, first.win);
+      MPI_Wait(&closed, MPI_STATUS_IGNORE);
+      REQUIRE(data == std::vector<Word>(words, 3));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}

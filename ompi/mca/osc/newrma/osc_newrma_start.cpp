@@ -366,9 +366,8 @@ void Window::give_up(RmaOperation& operation) {
   if (operation.transfer != nullptr) operation.transfer->release();
   if (operation.request() != nullptr) operation.request()->end();
   epochs_.operation_done(operation);
-  if (!process->interrupts.inside()) return;
-  ended_in_thread_.push_back(std::move(owner));
-  update_polling();
+  if (process->interrupts.inside()) ended_in_thread_.push_back(std::move(owner));
+  update_polling();  // its epoch may have ended, and the next one waits for a lock, or has got it
 }
 
 }  // namespace overlap::newrma

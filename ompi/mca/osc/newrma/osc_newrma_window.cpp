@@ -244,6 +244,10 @@ void Windows::update_pollable() noexcept {
   process->driver.set_pollable({poll_windows, poll_windows}, !polled_.empty() || !served_.empty());
 }
 
+void Windows::update_polling() {
+  for (const auto& [key, window] : all_) window->update_polling();
+}
+
 int Windows::poll() {
   int count = 0;
   serve();
@@ -276,6 +280,7 @@ void wait_for(const WaitedEvent& event) {
 void wait_for_others_locks(const Window& window) {
   poll_until(process->driver, process->completions, [&window] {
     const Entry entry;
+    must_run([] { windows.update_polling(); });
     return !window.is_behind_others();
   });
 }

@@ -360,6 +360,8 @@ class Windows {
   void set_ahead(bool ahead) noexcept { ahead ? ++ahead_ : --ahead_; }
   /// How many are ahead
   [[nodiscard]] std::size_t ahead() const noexcept { return ahead_; }
+  /// Of each; before what they have counted is waited for.
+  void update_polling();
   /// Look in each turn for what others ask of it. Of many windows some are left out: each costs a
   /// look, and who is not answered helps itself.
   [[nodiscard]] bool try_serve(Window& window);

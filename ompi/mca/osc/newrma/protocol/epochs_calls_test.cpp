@@ -235,3 +235,21 @@ TEST_CASE("a lock of all runs ahead with each rank that it asks for", "[epochs]"
   bench.grant();
   CHECK_FALSE(bench.epochs.runs_ahead());
 }
+
+TEST_CASE("a lock of all that is not free runs ahead with what it asks for later, too",
+          "[epochs]") {
+  const bool waits = GENERATE(true, false);
+  Bench bench;
+  bench.mapped = {1};
+  const auto inside = bench.locks[1].take();
+  REQUIRE(bench.locks[1].try_enter(inside, LockType::exclusive));
+  REQUIRE(bench.epochs.lock_all(false, only_1, &bench.event("granted"), waits));
+  static_cast<void>(bench.locks[1].leave(LockType::exclusive));
+  bench.epochs.poll();
+  CHECK(bench.said() == "granted");
+  CHECK_FALSE(bench.epochs.runs_ahead());
+  bench.put(2, "a");
+  CHECK(bench.epochs.runs_ahead() == waits);
+  bench.grant();
+  CHECK_FALSE(bench.epochs.runs_ahead());
+}

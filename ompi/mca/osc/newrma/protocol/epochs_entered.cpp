@@ -64,8 +64,9 @@ bool Epochs::try_lock(LockType type, Rank target) {
 }
 
 bool Epochs::try_lock_all(std::span<const Rank> now) {
+  if (!try_enter_all(EpochKind::lock_all, LockType::shared, now)) return false;
   entered_.returns_early = true;
-  return try_enter_all(EpochKind::lock_all, LockType::shared, now);
+  return true;
 }
 
 bool Epochs::try_unlock(Rank target) {
