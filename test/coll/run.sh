@@ -14,6 +14,8 @@ else
     matrix <<'END'
 coll/mq              | 2 4   | - tcp,self vader,self   | coll_barriers coll_comms coll_data coll_threads  | 2 | --mca coll_mq_priority 100
 coll/mq              | 3 7   | vader,self tcp,self     | coll_barriers coll_comms coll_data               | 2 | --mca coll_mq_priority 100
+coll/mq              | 4     | vader,self tcp,self     | coll_plans                                       | 1 | --mca coll_mq_priority 100
+coll/mq, steps       | 4     | vader,self              | coll_plans                                       | 1 | --mca coll_mq_priority 100 --mca coll_mq_straight_max 0
 coll/mq, steps       | 3 4 7 | vader,self tcp,self     | coll_barriers coll_data                          | 2 | --mca coll_mq_priority 100 --mca coll_mq_straight_max 0
 coll/mq, radix 3     | 5     | vader,self              | coll_barriers coll_comms                         | 2 | --mca coll_mq_priority 100 --mca coll_mq_radix 3 --mca coll_mq_straight_max 0
 coll/mq, window 4    | 3     | vader,self              | coll_barriers coll_data coll_threads             | 2 | --mca coll_mq_priority 100 --mca coll_mq_window 4 --mca coll_mq_straight_max 0
