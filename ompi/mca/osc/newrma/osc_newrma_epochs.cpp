@@ -207,13 +207,17 @@ bool do_at_once(ompi_win_t* win, Act&& act, Rank target = 0) noexcept {
   return true;
 }
 
+/// A thread waits in each call for its locks, and for no other thread's.
+bool must_wait_for_others(const Window& window) noexcept {
+  return !opal_using_threads() && window.is_behind_others();
+}
+
 /// Locks that are not free, or of a window with another epoch.
 template <class Ask>
 int lock_and_wait(ompi_win_t* win, int assertion, Ask&& ask, Rank target = 0) noexcept {
   return guarded([&]() -> int {
-    // A thread waits in each call for its locks.
-    const bool in_order = !opal_using_threads() && !has(assertion, MPI_MODE_NOCHECK);
-    if (in_order) wait_for_others_locks(window_of(win));
+    if (!opal_using_threads() && !has(assertion, MPI_MODE_NOCHECK))
+      wait_for_others_locks(window_of(win));
     return ask_and_wait(win, Leaves::none, ask, target);
   });
 }
@@ -248,7 +252,7 @@ void fill_epochs(ompi_osc_base_module_t& table) noexcept {
   table.osc_lock = [](int type, int target, int assertion, ompi_win_t* win) -> int {
     const Window& window = window_of(win);
     const auto enter = [=, &window](Epochs& epochs) {
-      if (has(assertion, MPI_MODE_NOCHECK) || window.is_behind_others()) return false;
+      if (has(assertion, MPI_MODE_NOCHECK) || must_wait_for_others(window)) return false;
       return epochs.try_lock(type_of_lock(type), target);
     };
     if (do_at_once(win, enter, target)) return OMPI_SUCCESS;
@@ -264,7 +268,7 @@ void fill_epochs(ompi_osc_base_module_t& table) noexcept {
   table.osc_lock_all = [](int assertion, ompi_win_t* win) -> int {
     const Window& window = window_of(win);
     const auto enter = [=, &window](Epochs& epochs) {
-      if (has(assertion, MPI_MODE_NOCHECK) || window.is_behind_others()) return false;
+      if (has(assertion, MPI_MODE_NOCHECK) || must_wait_for_others(window)) return false;
       return epochs.try_lock_all(window.memory().mapped_ranks());
     };
     if (do_at_once(win, enter)) return OMPI_SUCCESS;
