@@ -280,6 +280,7 @@ void wait_for(const WaitedEvent& event) {
 void wait_for_others_locks(const Window& window) {
   poll_until(process->driver, process->completions, [&window] {
     const Entry entry;
+    if (!window.is_behind_others()) return true;
     must_run([] { windows.update_polling(); });
     return !window.is_behind_others();
   });
