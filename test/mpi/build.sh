@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 programs=
 # These call libmpix_overlap: nobody builds them where the prefix has none.
-nonblocking="rma_nonblocking rma_nonblocking_errors rma_deferred rma_patterns"
+nonblocking="rma_nonblocking rma_nonblocking_errors rma_nonblocking_order rma_nonblocking_threads rma_deferred rma_patterns"
 for source in "$here"/*.cpp; do
     program=$(basename "$source" .cpp)
     [ "$program" != mpi_test ] || continue

@@ -193,6 +193,34 @@ TEST_CASE("Locks of two windows in the same order: nobody waits for ever") {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST_CASE("A lock that is not checked waits for none of another window") {
+  if (size() < 3) return;
+  Array<Word> first(1, 0, Kind::create), second(1, 0, Kind::create);
+  const Word value = 7;
+  if (rank() == 1) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, first.win);
+  if (rank() == 1) get(first, first.data()[0], 2, 0);
+  if (rank() == 1) MPI_Win_flush(2, first.win);  // it has the lock
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 0) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, first.win);
+    put(first, value, 2, 0);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, MPI_MODE_NOCHECK, second.win);
+    put(second, value, 2, 0);
+    MPI_Win_unlock(2, second.win);
+    MPI_Send(nullptr, 0, MPI_INT, 1, 3, MPI_COMM_WORLD);
+    MPI_Win_unlock(2, first.win);
+  } else if (rank() == 1) {
+    MPI_Recv(nullptr, 0, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Win_unlock(2, first.win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 2) {
+    CHECK(own(first) == value);
+    CHECK(own(second) == value);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 // Shared locks let each other in: the first in the queue must not forget the one behind it.
 TEST_CASE("An operation of no bytes may take a ticket: the next one is let in meanwhile") {
   if (size() < 3) return;

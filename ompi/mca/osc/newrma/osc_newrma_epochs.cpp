@@ -113,7 +113,7 @@ int open_towards(ompi_win_t* win, ompi_group_t* group, bool (Epochs::*open)(std:
 
 enum class LockCall : std::uint8_t {
   may_wait,
-  waits,  ///< a thread has its locks in the order of its calls, whatever others do
+  waits,  ///< others of its process may lock, each thread for itself
   asks,   ///< and does not wait
 };
 
@@ -121,9 +121,11 @@ auto lock_of(const Window& window, int lock_type, int target, int assertion, Loc
   // Its memory may be used without a call once the lock is there.
   const bool waits = call == LockCall::waits || target == window.self() ||
                      (window.has_rank(target) && window.memory().data_of(target) != nullptr);
+  // The calls of one thread have an order.
+  const Caller caller = opal_using_threads() ? LinuxPlatform::self() : nullptr;
   return [=, type = type_of_lock(lock_type)](Epochs& epochs, Event& granted) {
     return epochs.lock(type, target, has(assertion, MPI_MODE_NOCHECK), waits ? &granted : nullptr,
-                       call == LockCall::may_wait && !waits);
+                       call == LockCall::may_wait && !waits, caller);
   };
 }
 

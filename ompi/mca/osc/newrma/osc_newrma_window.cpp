@@ -16,8 +16,7 @@ Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<Windo
       comm_(comm),
       memory_(std::move(memory)),
       incarnation_(incarnation),
-      epochs_(*this, comm.c_my_rank, ompi_comm_size(&comm), reorder) {
-  if (opal_using_threads()) epochs_.expect_threads();
+      epochs_(*this, windows.locks, comm.c_my_rank, ompi_comm_size(&comm), reorder) {
   epochs_.expect_locks(memory_->mapped_ranks().size());
   windows.add(*this);
   is_served_ = memory_->is_asked() && windows.try_serve(*this);
@@ -26,7 +25,6 @@ Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<Windo
 
 Window::~Window() {
   if (polled_) windows.set_polled(*this, false);
-  if (runs_ahead_) windows.set_ahead(false);
   windows.serve_no_longer(*this);
   windows.gathered.for_each([this](GatheredRow& each) {
     if (each.window == this) windows.gathered.give(each);
@@ -97,16 +95,10 @@ void Window::update_polling() {
     has_left_work_ = !has_left_work_;
     has_left_work_ ? process->interrupts.add_left_work() : process->interrupts.drop_left_work();
   }
-  if (runs_ahead_ != epochs_.runs_ahead()) {
-    runs_ahead_ = !runs_ahead_;
-    windows.set_ahead(runs_ahead_);
-  }
   if (polled_ == needs_poll()) return;
   polled_ = !polled_;
   windows.set_polled(*this, polled_);
 }
-
-bool Window::is_behind_others() const noexcept { return windows.ahead() > (runs_ahead_ ? 1U : 0U); }
 
 void Window::poll() {
   epochs_.poll();
@@ -181,8 +173,6 @@ void Window::let_guests_in(Rank) {
     if (each != self() && memory_->control_of(each) != nullptr) wake(each);
 }
 
-bool Window::holds_other_locks() { return windows.others_in_passive_epoch(*this); }
-
 /// Through shared memory a look at its state does where it is awake.
 void Window::wake(Rank rank) {
   Channel& to = channel(rank);
@@ -244,10 +234,6 @@ void Windows::update_pollable() noexcept {
   process->driver.set_pollable({poll_windows, poll_windows}, !polled_.empty() || !served_.empty());
 }
 
-void Windows::update_polling() {
-  for (const auto& [key, window] : all_) window->update_polling();
-}
-
 int Windows::poll() {
   int count = 0;
   serve();
@@ -280,8 +266,6 @@ void wait_for(const WaitedEvent& event) {
 void wait_for_others_locks(const Window& window) {
   poll_until(process->driver, process->completions, [&window] {
     const Entry entry;
-    if (!window.is_behind_others()) return true;
-    must_run([] { windows.update_polling(); });
     return !window.is_behind_others();
   });
 }

@@ -189,14 +189,12 @@ class Window final : private Host {
   [[nodiscard]] bool has_left_work() const noexcept {
     return !held_.empty() || !later_.empty() || gathered_ != 0;
   }
-  /// Does the program run ahead of locks of other windows? (Epochs::runs_ahead)
-  [[nodiscard]] bool is_behind_others() const noexcept;
+  [[nodiscard]] bool is_behind_others() const noexcept { return epochs_.is_behind_others(); }
   /// Is nothing to do for a flush of that rank, nor for what waits for a call that synchronizes?
   [[nodiscard]] bool is_flushed(Rank target) const noexcept {
     return !has_left_work() && epochs_.is_flushed(target);
   }
-  /// Be polled in each turn while that is needed, and counted while the program runs ahead of its
-  /// locks; after whatever may change it.
+  /// Be polled in each turn while that is needed; after whatever may change it.
   void update_polling();
   /// Has everything gone out, and has everybody who waits for that been told?
   [[nodiscard]] bool all_sent() const noexcept {
@@ -217,7 +215,6 @@ class Window final : private Host {
   void took_ticket(Rank owner, WindowLock::Ticket ticket) override;
   void passed_turn(Rank owner) override;
   void let_guests_in(Rank owner) override;
-  [[nodiscard]] bool holds_other_locks() override;
 
   /// How an operation gets to its target.
   enum class Way : std::uint8_t { direct, transfer, copies, messages };
@@ -318,7 +315,6 @@ class Window final : private Host {
   std::vector<Channel*> held_;         ///< see hold()
   std::vector<WaitedEvent*> leaving_;  ///< see end_when_gone()
   bool has_left_work_ = false;         ///< as has_left_work() was when it was counted
-  bool runs_ahead_ = false;            ///< as counted (Windows::set_ahead)
   bool polled_ = false;  ///< as needs_poll() was when it was counted (Windows::set_polled)
   std::vector<std::unique_ptr<RmaOperation>> ended_in_thread_;
   LaterCopies later_;
@@ -350,18 +346,6 @@ class Windows {
   }
   /// It needs polling, or no longer.
   void set_polled(Window& window, bool needed);
-  /// Is a window but this one in a passive target epoch?
-  [[nodiscard]] bool others_in_passive_epoch(const Window& window) const noexcept {
-    return std::ranges::any_of(all_, [&window](const auto& each) {
-      return each.second != &window && each.second->epochs().in_passive_epoch();
-    });
-  }
-  /// The program runs ahead of its locks, or no longer.
-  void set_ahead(bool ahead) noexcept { ahead ? ++ahead_ : --ahead_; }
-  /// How many are ahead
-  [[nodiscard]] std::size_t ahead() const noexcept { return ahead_; }
-  /// Of each; before what they have counted is waited for.
-  void update_polling();
   /// Look in each turn for what others ask of it. Of many windows some are left out: each costs a
   /// look, and who is not answered helps itself.
   [[nodiscard]] bool try_serve(Window& window);
@@ -373,6 +357,7 @@ class Windows {
   int poll();
 
   GatheredRows gathered;
+  ProcessLocks locks;
 
  private:
   void update_pollable() noexcept;
@@ -384,7 +369,6 @@ class Windows {
   std::vector<Window*> polled_;
   static constexpr std::size_t served_max = 8;
   std::vector<Window*> served_;
-  std::size_t ahead_ = 0;
 };
 extern Windows windows;
 
@@ -392,7 +376,7 @@ extern Windows windows;
 [[nodiscard]] int register_receiver_once();
 /// Wait for an event. @thread  progress lock NOT held
 void wait_for(const WaitedEvent& event);
-/// Wait until the program runs ahead of no other window's locks. @thread  the same
+/// Wait until the program is behind no other window's locks. @thread  the same
 void wait_for_others_locks(const Window& window);
 /// A turn of the progress after so many calls that have waited for nobody.
 void take_turn_of_calls(unsigned calls) noexcept;

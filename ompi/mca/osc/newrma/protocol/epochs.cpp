@@ -15,14 +15,19 @@ std::uint32_t rounds_of(Rank count) noexcept {
 
 }  // namespace
 
-Epochs::Epochs(Host& host, Rank self, Rank count, Reorder reorder)
+Epochs::Epochs(Host& host, ProcessLocks& locks, Rank self, Rank count, Reorder reorder)
     : host_(host),
       self_(self),
       count_(count),
       reorder_(reorder),
+      locks_of_all_(locks),
       fence_arrivals_(rounds_of(count)) {}
 
-Epochs::~Epochs() = default;
+/// One that ends with locks is of a program that ends.
+Epochs::~Epochs() {
+  locks_of_all_.held -= held_;
+  locks_of_all_.ahead -= ahead_;
+}
 
 // Opening and closing.
 
@@ -43,7 +48,8 @@ void Epochs::close(Epoch*& epoch, Event* ended) {
   epoch->closed = true;
   epoch->closed_at = ++calls_;
   for (auto& [target, access] : epoch->accesses) {
-    no_longer_ahead(access);  // its end does not wait for the program
+    // Its end does not wait for the program, which is ahead of it until it is there all the same.
+    if (std::exchange(access.held, false)) count_held(-1);
     look_at(access);
   }
   epoch = nullptr;
@@ -109,7 +115,8 @@ bool Epochs::test(bool& done) {
   return done ? wait(nullptr) : true;
 }
 
-bool Epochs::lock(LockType type, Rank target, bool no_check, Event* granted, bool returns_early) {
+bool Epochs::lock(LockType type, Rank target, bool no_check, Event* granted, bool returns_early,
+                  Caller caller) {
   if (!no_check && try_lock(type, target)) {
     happen_now(granted);
     return true;
@@ -124,10 +131,10 @@ bool Epochs::lock(LockType type, Rank target, bool no_check, Event* granted, boo
   epoch.returns_early = returns_early;
   locks_.emplace(target, &epoch);
   // Who holds others waits behind nobody who may wait for one of these.
-  const bool is_guest =
-      type == LockType::shared && (locks_.size() > 1 || host_.holds_other_locks());
+  const bool is_guest = type == LockType::shared && locks_of_all_.held != 0;
   Access& access = make_access(epoch, target, is_guest ? LockType::guest : type);
-  access.in_turn = locks_in_order_;
+  access.in_turn = true;
+  access.caller = caller;
   if (granted != nullptr) ++granted->pending;
   access.on_grant = granted;
   run();
@@ -160,7 +167,7 @@ bool Epochs::lock_all(bool no_check, std::span<const Rank> now, Event* granted, 
   lock_all_->no_check = no_check;
   lock_all_->returns_early = waits;
   if (granted != nullptr) ++granted->pending;  // not before all are counted
-  const bool is_guest = !waits || host_.holds_other_locks();
+  const bool is_guest = !waits || locks_of_all_.held != 0;
   for (const Rank target : now) {
     Access& access = make_access(*lock_all_, target, is_guest ? LockType::guest : LockType::shared);
     access.in_turn = waits;
@@ -249,11 +256,15 @@ Access* Epochs::find_access(Rank target) {
 Access& Epochs::make_access(Epoch& epoch, Rank target, LockType type) {
   Access& access =
       epoch.accesses.try_emplace(target, epoch, target, next_id_++, type).first->second;
-  if (is_passive(epoch) && !epoch.no_check) access.lock = host_.lock_of(target);
+  if (is_passive(epoch) && !epoch.no_check) {
+    access.lock = host_.lock_of(target);
+    access.held = true;
+    count_held(1);
+  }
   ++epoch.accesses_left;
   if (epoch.returns_early) {
     access.ahead = true;
-    ++ahead_;
+    count_ahead(1);
   }
   look_at(access);
   return access;

@@ -15,138 +15,11 @@
 
 #include "ompi/mca/common/overlap/protocol/ring_queue.hpp"
 
+#include "epoch.hpp"
+#include "process_locks.hpp"
 #include "ticket_lock.hpp"
 
 namespace overlap::newrma {
-
-using Rank = std::int32_t;  ///< in the window's group
-using WindowLock = TicketLock<>;
-
-/// What ranks tell each other about epochs; each pair's messages arrive in the order of sending,
-/// operations' among them.
-enum class Notice : std::uint8_t {
-  post,      ///< an exposure epoch has begun that the other may access
-  complete,  ///< an access epoch has ended: all its operations are before this message
-  lock,      ///< give me the lock that `id` names from now on. `value`: LockType
-  granted,   ///< `id` has it
-  unlock,    ///< take it back: all operations are before this message. `value`: 1: answer
-  unlocked,  ///< it is free, and everything before has been applied
-  flush,     ///< tell me when everything before has been applied. `value`: age
-  flushed,   ///< it has
-  look,      ///< a ticket that you have taken may be served
-  fence,     ///< I am in the fence; `value`: round of the dissemination
-};
-
-struct NoticeMessage {
-  Notice notice{};
-  LockType type{};          ///< unlock
-  std::uint32_t id = 0;     ///< of an Access of the rank that asks
-  std::uint64_t value = 0;  ///< see Notice
-};
-
-/// Does its sender learn by the answer that everything before has been applied?
-[[nodiscard]] constexpr bool asks_for_answer(const NoticeMessage& notice) noexcept {
-  return notice.notice == Notice::flush || (notice.notice == Notice::unlock && notice.value != 0);
-}
-
-/// Something that a call or a request waits for: happens when nothing is pending any more.
-struct Event {
-  std::uint32_t pending = 0;
-};
-
-struct Access;
-
-/// One operation: a put, get or accumulate of any kind. The surroundings keep what it moves.
-struct Operation {
-  Access* access = nullptr;
-  Operation* previous = nullptr;
-  Operation* next = nullptr;
-  std::uint64_t age = 0;  ///< number among the window's operations
-  bool writes = false;    ///< at the target: known to be there only when the target has said so
-};
-
-enum class EpochKind : std::uint8_t { fence, access, exposure, lock, lock_all };
-
-struct Epoch;
-
-/// Accesses of one epoch to one target.
-///
-///   idle --epoch active--> asked --granted--> open --all done--> releasing --answer--> done
-///                                               +--all known to be there----------------^
-struct Access {
-  enum class State : std::uint8_t { idle, asked, open, releasing, done };
-
-  /// A flush of one target that has not happened.
-  struct Flush {
-    Event* event = nullptr;
-    std::uint64_t age = 0;  ///< of the newest operation that it covers
-    bool local = false;     ///< only until the origin's buffers are free
-  };
-
-  Access(Epoch& its_epoch, Rank its_target, std::uint32_t its_id, LockType its_type) noexcept
-      : epoch(its_epoch), target(its_target), id(its_id), lock_type(its_type) {}
-  Access(const Access&) = delete;
-  Access& operator=(const Access&) = delete;
-
-  Epoch& epoch;
-  const Rank target;
-  const std::uint32_t id;
-  const LockType lock_type;  ///< of a passive epoch
-  State state = State::idle;
-  bool listed = false;         ///< among those to look at
-  bool in_turn = false;        ///< of a lock: asks for it in the order of the program
-  bool deferred = false;       ///< among those that must not ask yet
-  bool ahead = false;          ///< see Epochs::runs_ahead()
-  bool named = false;          ///< by its id in messages, which are answered
-  bool granted = false;        ///< the target has said so, or its lock has been entered
-  std::uint32_t number = 0;    ///< of the target's posts for this rank: the one that grants
-  WindowLock* lock = nullptr;  ///< of a passive epoch that takes a ticket of it
-  WindowLock::Ticket ticket = 0;
-  Event* on_grant = nullptr;
-  Operation* first = nullptr;  ///< by age, all that are not done
-  Operation* last = nullptr;
-  Operation* waiting = nullptr;   ///< the first that has not been started
-  std::uint64_t written_age = 0;  ///< newest started operation that writes
-  std::uint64_t asked_age = 0;    ///< newest that a flush has gone out for
-  std::uint64_t seen_age = 0;     ///< newest that the target has confirmed
-  bool unasked = false;  ///< all operations are done, and nobody has asked whether they are there
-  bool asked_ahead = false;  ///< and nothing has been written since
-  bool copied = false;       ///< an operation has been carried out in its call
-  std::vector<Flush> flushes;
-};
-
-struct Epoch {
-  EpochKind kind{};
-  LockType lock_type{};        ///< of a lock
-  bool no_check = false;       ///< MPI_MODE_NOCHECK: the lock need not be taken
-  bool returns_early = false;  ///< its call may wait for locks, and does not wait for all
-  bool active = false;
-  bool closed = false;
-  std::uint64_t opened_at = 0;  ///< in the window's count of calls that open or close
-  std::uint64_t closed_at = 0;
-  Event* on_end = nullptr;
-  std::vector<Rank> group;             ///< of an access or exposure epoch
-  std::vector<std::uint32_t> awaited;  ///< exposure: number of each one's complete [group]
-  std::map<Rank, Access> accesses;
-  std::size_t accesses_left = 0;  ///< not done
-  bool ends_access = true;        ///< of a fence: somebody may have accessed memory before it
-  bool in_barrier = false;        ///< a fence's
-  std::uint32_t round = 0;
-};
-
-/// Does its target take part by no call?
-[[nodiscard]] inline bool is_passive(const Epoch& epoch) noexcept {
-  return epoch.kind == EpochKind::lock || epoch.kind == EpochKind::lock_all;
-}
-
-/// Which epochs may become active before earlier ones have ended: the program says that they touch
-/// different memory. Those of fences and lock_all never may.
-struct Reorder {
-  bool access_after_access = false;
-  bool access_after_exposure = false;
-  bool exposure_after_exposure = false;
-  bool exposure_after_access = false;
-};
 
 /// What the epochs of a window ask of their surroundings. send() may bring messages in (it calls
 /// Epochs::on_notice() then), start() may call Epochs::operation_done(); the others call nothing.
@@ -167,8 +40,6 @@ class Host {
   virtual void passed_turn(Rank) {}
   /// The same of guests, whom nobody knows.
   virtual void let_guests_in(Rank) {}
-  /// Does the program hold locks of other windows, or wait for some?
-  [[nodiscard]] virtual bool holds_other_locks() { return false; }
 
  protected:
   ~Host() = default;
@@ -187,8 +58,9 @@ class Host {
 /// @thread  one at a time
 class Epochs {
  public:
+  /// @param locks  of all windows of the process
   /// @param count  ranks of the window
-  Epochs(Host& host, Rank self, Rank count, Reorder reorder);
+  Epochs(Host& host, ProcessLocks& locks, Rank self, Rank count, Reorder reorder);
   Epochs(const Epochs&) = delete;
   Epochs& operator=(const Epochs&) = delete;
   ~Epochs();
@@ -214,8 +86,9 @@ class Epochs {
   [[nodiscard]] bool test(bool& done);
   /// @param granted  happens when it is; nullptr: nobody asks
   /// @param returns_early  MPI lets the call wait, and it does not
+  /// @param caller  whose locks are granted in the order in which it asks for them
   [[nodiscard]] bool lock(LockType type, Rank target, bool no_check, Event* granted,
-                          bool returns_early = false);
+                          bool returns_early = false, Caller caller = nullptr);
   [[nodiscard]] bool unlock(Rank target, Event* ended);
   /// The lock of a rank is asked for with the first operation to it, those of `now` at once: their
   /// memory is mapped, and the program may use it without a call. `granted` happens when all of
@@ -229,8 +102,6 @@ class Epochs {
   // The same of locks that are free while there is no other epoch, at once. They need no epoch
   // until more is asked of them than to be left.
 
-  /// Several threads lock, each for itself: no lock waits for one of another call.
-  void expect_threads() noexcept { locks_in_order_ = false; }
   /// Of so many at a time, for which memory is there from now on.
   void expect_locks(std::size_t count) { entered_.targets.reserve(count); }
   /// @returns  false: nothing has been done, lock() is to be called
@@ -319,9 +190,9 @@ class Epochs {
   [[nodiscard]] bool is_open() const noexcept {
     return has_access_epoch() || exposure_ != nullptr || fence_in_use();
   }
-  /// Has the program gone on without a lock that its call might have waited for? Before it asks for
-  /// one of another window it must: who asks for both in the same order may have got that one.
-  [[nodiscard]] bool runs_ahead() const noexcept { return ahead_ != 0; }
+  /// Has the program gone on without a lock of another window that its call might have waited for?
+  /// It must not ask for one of this window: who asks for both in the same order may have got it.
+  [[nodiscard]] bool is_behind_others() const noexcept { return locks_of_all_.ahead != ahead_; }
   /// Has the last fence begun an epoch? Epochs of other kinds may have come in between: others may
   /// have accessed this rank all the same.
   [[nodiscard]] bool is_behind_fence() const noexcept { return is_behind_fence_; }
@@ -364,8 +235,16 @@ class Epochs {
   void settle();
   [[nodiscard]] Epoch& open(EpochKind kind);
   void close(Epoch*& epoch, Event* ended);
+  void count_held(std::ptrdiff_t more) noexcept {
+    held_ += static_cast<std::size_t>(more);
+    locks_of_all_.held += static_cast<std::size_t>(more);
+  }
+  void count_ahead(std::ptrdiff_t more) noexcept {
+    ahead_ += static_cast<std::size_t>(more);
+    locks_of_all_.ahead += static_cast<std::size_t>(more);
+  }
   void no_longer_ahead(Access& access) noexcept {
-    if (std::exchange(access.ahead, false)) --ahead_;
+    if (std::exchange(access.ahead, false)) count_ahead(-1);
   }
   void drop_idle_fence();
   [[nodiscard]] Access* find_access(Rank target);
@@ -395,6 +274,7 @@ class Epochs {
   void look_at_accesses(Rank target);
   void advance(Access& access);
   [[nodiscard]] bool is_kept_back(const Access& access) const noexcept;
+  [[nodiscard]] Access* first_to_ask() const noexcept;
   [[nodiscard]] bool defers(Access& access);
   void ask(Access& access);
   [[nodiscard]] bool is_granted(Access& access);
@@ -469,9 +349,10 @@ class Epochs {
   RingQueue<WantedLock> wanted_locks_;                ///< in the queue
   std::vector<WantedLock> wanted_guests_;
   std::vector<Access*> awaited_;   ///< have asked for their lock in turn, and have not got it
-  std::vector<Access*> deferred_;  ///< ask behind those, in their order
-  std::size_t ahead_ = 0;          ///< accesses that are so
-  bool locks_in_order_ = true;
+  std::vector<Access*> deferred_;  ///< ask behind those, each caller's in their order
+  ProcessLocks& locks_of_all_;
+  std::size_t held_ = 0;  ///< its part of those
+  std::size_t ahead_ = 0;
   std::vector<Access*> ticketed_;              ///< with a ticket of a mapped lock, not served yet
   std::vector<std::uint32_t> fence_arrivals_;  ///< [round]
   std::uint32_t fences_ended_ = 0;

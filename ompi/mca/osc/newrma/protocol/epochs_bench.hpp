@@ -26,7 +26,7 @@ struct Bench : Host {
   };
 
   explicit Bench(Rank count = 4, Rank self = 0, Reorder reorder = {})
-      : self_rank(self), epochs(*this, self, count, reorder) {}
+      : self_rank(self), epochs(*this, locks_of_all, self, count, reorder) {}
   virtual ~Bench() = default;
 
   void send(Rank to, const NoticeMessage& message) override {
@@ -57,8 +57,6 @@ struct Bench : Host {
   void passed_turn(Rank owner) override {
     if (says_tickets) say("passed " + std::to_string(owner));
   }
-
-  bool holds_other_locks() override { return holds_others; }
 
   void let_guests_in(Rank owner) override {
     if (says_tickets) say("let guests in " + std::to_string(owner));
@@ -124,7 +122,7 @@ struct Bench : Host {
   bool is_out_of_memory = false;
   std::function<void()> inside_send;  ///< the next one brings messages in
   bool says_tickets = false;
-  bool holds_others = false;  ///< locks of other windows
+  ProcessLocks locks_of_all;
   std::set<Rank> mapped;
   std::map<Rank, WindowLock> locks;
   std::deque<NamedEvent> events;

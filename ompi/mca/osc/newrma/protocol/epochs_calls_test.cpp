@@ -186,60 +186,65 @@ TEST_CASE("memory that runs out while operations start ends the process", "[epoc
 TEST_CASE("a call that returns without its lock lets the program run ahead", "[epochs]") {
   Bench bench;
   const bool early = GENERATE(true, false);
+  const std::size_t& ahead = bench.locks_of_all.ahead;
   const auto lock = [&](Rank target, bool returns_early = true) {
     return bench.epochs.lock(LockType::exclusive, target, false, nullptr, returns_early);
   };
   REQUIRE(lock(1, early));
-  CHECK(bench.epochs.runs_ahead() == early);
+  CHECK(ahead == (early ? 1 : 0));
+  CHECK_FALSE(bench.epochs.is_behind_others());
+  Bench other;
+  CHECK(Epochs(other, bench.locks_of_all, 0, 4, {}).is_behind_others() == early);
   SECTION("until it is there") {
     bench.grant();
-    CHECK_FALSE(bench.epochs.runs_ahead());
+    CHECK(ahead == 0);
     REQUIRE(bench.epochs.unlock(1, nullptr));
   }
-  SECTION("until its end needs the program no more") {
+  SECTION("until it is there, given back or not") {
     REQUIRE(bench.epochs.unlock(1, nullptr));
-    CHECK_FALSE(bench.epochs.runs_ahead());
+    CHECK(ahead == (early ? 1 : 0));
     bench.grant();
   }
   SECTION("or as long as one of two is missing") {
     REQUIRE(lock(2));
     bench.grant();
-    CHECK(bench.epochs.runs_ahead());
+    CHECK(ahead == 1);
     bench.grant();
-    CHECK_FALSE(bench.epochs.runs_ahead());
+    CHECK(ahead == 0);
   }
   SECTION("and behind an epoch that has not ended, too") {
     REQUIRE(bench.epochs.unlock(1, nullptr));
     REQUIRE(lock(1));
-    CHECK(bench.epochs.runs_ahead());
+    CHECK(ahead == (early ? 2 : 1));
     bench.grant();
-    CHECK(bench.epochs.runs_ahead());
+    CHECK(ahead == 1);
     bench.grant();
-    CHECK_FALSE(bench.epochs.runs_ahead());
   }
-  CHECK_FALSE(bench.epochs.runs_ahead());
+  CHECK(ahead == 0);
 }
 
 TEST_CASE("a lock of all runs ahead with each rank that it asks for", "[epochs]") {
   const bool waits = GENERATE(true, false);
   const bool enters = GENERATE(true, false);
   Bench bench;
+  const std::size_t& ahead = bench.locks_of_all.ahead;
   bench.mapped = {1};
   if (enters && waits)
     REQUIRE(bench.epochs.try_lock_all(only_1));
   else
     REQUIRE(bench.epochs.lock_all(!enters, only_1, &bench.event("granted"), waits));
-  CHECK_FALSE(bench.epochs.runs_ahead());
+  CHECK(ahead == 0);
   bench.put(2, "a");
-  CHECK(bench.epochs.runs_ahead() == (waits && enters));  // else it needs no lock
+  CHECK(ahead == (waits && enters ? 1 : 0));  // else it needs no lock
   bench.grant();
-  CHECK_FALSE(bench.epochs.runs_ahead());
+  CHECK(ahead == 0);
 }
 
 TEST_CASE("a lock of all that is not free runs ahead with what it asks for later, too",
           "[epochs]") {
   const bool waits = GENERATE(true, false);
   Bench bench;
+  const std::size_t& ahead = bench.locks_of_all.ahead;
   bench.mapped = {1};
   const auto inside = bench.locks[1].take();
   REQUIRE(bench.locks[1].try_enter(inside, LockType::exclusive));
@@ -247,9 +252,27 @@ TEST_CASE("a lock of all that is not free runs ahead with what it asks for later
   static_cast<void>(bench.locks[1].leave(LockType::exclusive));
   bench.epochs.poll();
   CHECK(bench.said() == "granted");
-  CHECK_FALSE(bench.epochs.runs_ahead());
+  CHECK(ahead == 0);
   bench.put(2, "a");
-  CHECK(bench.epochs.runs_ahead() == waits);
+  CHECK(ahead == (waits ? 1 : 0));
   bench.grant();
-  CHECK_FALSE(bench.epochs.runs_ahead());
+  CHECK(ahead == 0);
+}
+
+TEST_CASE("what ends with its locks leaves none behind", "[epochs]") {
+  ProcessLocks locks;
+  Bench bench;
+  bench.mapped = {3};
+  {
+    Epochs epochs(bench, locks, 0, 4, {});
+    REQUIRE(epochs.lock(LockType::exclusive, 1, false, nullptr, true));
+    REQUIRE(epochs.lock(LockType::shared, 3, false, nullptr, true));
+    CHECK(locks.held == 2);
+    CHECK(locks.ahead == 2);
+    Epochs entered(bench, locks, 0, 4, {});
+    REQUIRE(entered.try_lock(LockType::shared, 3));
+    CHECK(locks.held == 3);
+  }
+  CHECK(locks.held == 0);
+  CHECK(locks.ahead == 0);
 }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "epochs.hpp"
 
+#include <iterator>
+
 namespace overlap::newrma {
 
 /// @returns  false: somebody is in the way, or another epoch
@@ -24,6 +26,7 @@ bool Epochs::try_enter_all(EpochKind kind, LockType type, std::span<const Rank> 
 
 void Epochs::set_entered() noexcept {
   entered_.held = true;
+  count_held(std::ssize(entered_.targets));
   if (entered_.targets.empty()) return;
   entered_.first = entered_.targets.front();
   const auto span = static_cast<std::size_t>(entered_.targets.back() - entered_.first) + 1;
@@ -32,8 +35,10 @@ void Epochs::set_entered() noexcept {
 
 /// @returns  false: there are none
 bool Epochs::drop_entered() noexcept {
+  if (!std::exchange(entered_.held, false)) return false;
   entered_.neighbours = 0;
-  return std::exchange(entered_.held, false);
+  count_held(-std::ssize(entered_.targets));
+  return true;
 }
 
 bool Epochs::may_enter(Rank target, LockType type) {

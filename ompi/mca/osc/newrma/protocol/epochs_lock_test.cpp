@@ -93,14 +93,6 @@ TEST_CASE("several locks at a time", "[epochs][lock]") {
   CHECK(bench.epochs.in_passive_epoch());
 }
 
-TEST_CASE("locks of several threads wait for none of each other", "[epochs][lock]") {
-  Bench bench;
-  bench.epochs.expect_threads();
-  REQUIRE(bench.epochs.lock(S, 1, false, nullptr));
-  REQUIRE(bench.epochs.lock(X, 2, false, nullptr));
-  CHECK(bench.said() == "lock>1, lock>2");
-}
-
 TEST_CASE("what needs no lock waits for none", "[epochs][lock]") {
   Bench bench;
   bench.ends_at_once = true;

@@ -81,7 +81,7 @@ class World {
     Process(World& its_world, Rank its_rank)
         : world(its_world),
           rank(its_rank),
-          epochs(*this, rank, world.program_.count, world.program_.reorder) {}
+          epochs(*this, locks_of_all, rank, world.program_.count, world.program_.reorder) {}
     virtual ~Process() = default;
     void send(Rank to, const NoticeMessage& notice) override { world.on_send(rank, to, notice); }
     void start(Operation& operation) override {
@@ -95,6 +95,7 @@ class World {
     }
     World& world;
     Rank rank;
+    ProcessLocks locks_of_all;
     Epochs epochs;
     std::size_t next = 0;
     bool is_curious = true;  ///< something has happened since it looked in vain

@@ -83,21 +83,88 @@ TEST_CASE("a lock passes one that was given back before, where an info key says 
   CHECK(bench.said() == (may_pass ? "unlock>1" : "unlock>1, lock>2"));
 }
 
-// An exclusive one in the queue may wait for a lock of the other window.
-TEST_CASE("who holds locks of other windows comes as a guest", "[epochs][order]") {
+// The threads of a process lock each for itself.
+TEST_CASE("a lock waits for none of another caller", "[epochs][order]") {
   OrderBench bench;
-  bench.holds_others = GENERATE(true, false);
-  REQUIRE(bench.epochs.lock(S, 1, false, nullptr));
-  CHECK(bench.asked_type() == (bench.holds_others ? LockType::guest : S));
+  const int one = 0, other = 0;
+  const auto lock = [&](Rank target, Caller caller) {
+    REQUIRE(bench.epochs.lock(X, target, false, nullptr, false, caller));
+  };
+  lock(1, &one);
+  lock(2, &one);
+  lock(3, &other);
+  lock(4, &other);
+  CHECK(bench.said() == "lock>1, lock>3");
+  bench.grant_by(3);
+  CHECK(bench.said() == "lock>4");
   bench.grant_by(1);
+  CHECK(bench.said() == "lock>2");
+}
+
+TEST_CASE("the first of a caller's that must not ask keeps the others back", "[epochs][order]") {
+  OrderBench bench({.access_after_access = true});
+  bench.lock(1);
+  bench.lock(2);
   bench.unlock(1);
+  bench.lock(3);  // may pass the first, and not the second
+  CHECK(bench.said() == "lock>1");
+  bench.grant_by(1);
+  CHECK(bench.said() == "unlock>1, lock>2");
+  bench.grant_by(2);
+  CHECK(bench.said() == "lock>3");
+}
+
+// An exclusive one in the queue may wait for what it holds, of this window or another one.
+TEST_CASE("who holds locks comes as a guest", "[epochs][order]") {
+  OrderBench bench;
+  Bench other;
+  Epochs others(other, bench.locks_of_all, 0, 5, {});
+  other.mapped = {1};
+  const bool checks = GENERATE(true, false);
+  const auto asks_as = [&](LockType type) {
+    REQUIRE(bench.epochs.lock(S, 1, false, nullptr));
+    CHECK(bench.asked_type() == type);
+    bench.grant_by(1);
+    bench.unlock(1);
+  };
+  asks_as(S);
+  SECTION("while it holds one of another window") {
+    REQUIRE(others.lock(X, 2, !checks, nullptr));
+    asks_as(checks ? LockType::guest : S);  // MPI_MODE_NOCHECK takes none
+    REQUIRE(others.unlock(2, nullptr));
+    asks_as(S);
+  }
+  SECTION("while it has entered one without an epoch") {
+    REQUIRE(others.try_lock(S, 1));
+    asks_as(LockType::guest);
+    REQUIRE(others.try_unlock(1));
+    asks_as(S);
+  }
+  SECTION("while it has locked all, those that it has asked for") {
+    REQUIRE(others.lock_all(!checks, {}, nullptr));
+    asks_as(S);
+    static_cast<void>(others.access_to(2));
+    asks_as(checks ? LockType::guest : S);
+    REQUIRE(others.unlock_all(nullptr));
+    asks_as(S);
+  }
+  SECTION("of this window") {
+    REQUIRE(bench.epochs.lock(X, 2, !checks, nullptr));
+    if (checks) bench.grant_by(2);
+    asks_as(checks ? LockType::guest : S);
+  }
+}
+
+TEST_CASE("an exclusive lock is never a guest", "[epochs][order]") {
+  OrderBench bench;
+  bench.locks_of_all.held = 1;
   bench.lock(2);
   CHECK(bench.asked_type() == X);
 }
 
 TEST_CASE("so does who locks all, in the order of the ranks", "[epochs][order]") {
   OrderBench bench;
-  bench.holds_others = true;
+  bench.locks_of_all.held = 1;
   bench.mapped = {1, 2};
   const auto inside = bench.locks[1].take();
   REQUIRE(bench.locks[1].try_enter(inside, X));

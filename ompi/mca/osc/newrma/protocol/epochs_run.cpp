@@ -53,12 +53,11 @@ bool Epochs::step() {
     handle(self_, notice);
     return true;
   }
-  if (!deferred_.empty() && !is_kept_back(*deferred_.front())) {
-    Access& access = *deferred_.front();
-    deferred_.erase(deferred_.begin());
-    access.deferred = false;
-    ask(access);
-    advance(access);
+  if (Access* const next = first_to_ask(); next != nullptr) {
+    std::erase(deferred_, next);
+    next->deferred = false;
+    ask(*next);
+    advance(*next);
     return true;
   }
   if (!to_look_at_.empty()) {
@@ -115,19 +114,28 @@ void Epochs::leave(WindowLock& lock, Rank owner, LockType type) {
   if (lock.is_in_use()) host_.passed_turn(owner);
 }
 
-/// Does one wait for its lock that the program has asked for before? Also one that is closed
+/// Does one wait for its lock that its caller has asked for before? Also one that is closed
 /// meanwhile: the call that closes it may wait for its lock, and this one must not be held then.
 /// What was closed before this one was opened, an info key lets it pass.
 bool Epochs::is_kept_back(const Access& access) const noexcept {
   return std::ranges::any_of(awaited_, [&](const Access* each) {
     const Epoch &earlier = each->epoch, &later = access.epoch;
-    if (earlier.opened_at > later.opened_at) return false;
+    if (each->caller != access.caller || earlier.opened_at > later.opened_at) return false;
     return !earlier.closed || earlier.closed_at > later.opened_at;
   });
 }
 
+/// Of those that are deferred, each caller's first keeps the others back.
+Access* Epochs::first_to_ask() const noexcept {
+  const auto found = std::ranges::find_if(deferred_, [this](const Access* each) {
+    return each == *std::ranges::find(deferred_, each->caller, &Access::caller) &&
+           !is_kept_back(*each);
+  });
+  return found == deferred_.end() ? nullptr : *found;
+}
+
 /// Who waits for a lock asks for no other one meanwhile: locks are granted in the order in which
-/// the program asks for them. Two that ask in the same order never wait for each other, as with
+/// their caller asks for them. Two that ask in the same order never wait for each other, as with
 /// calls that wait. One that is closed goes when it gets its lock, so nobody waits for it longer.
 bool Epochs::defers(Access& access) {
   if (!access.in_turn || access.epoch.no_check) return false;
@@ -137,7 +145,9 @@ bool Epochs::defers(Access& access) {
   }
   if (access.deferred) return true;
   // Those that are deferred are open, and keep later ones back.
-  if (deferred_.empty() && !is_kept_back(access)) return false;
+  const bool follows =
+      std::ranges::find(deferred_, access.caller, &Access::caller) != deferred_.end();
+  if (!follows && !is_kept_back(access)) return false;
   access.deferred = true;
   deferred_.push_back(&access);
   return true;
