@@ -208,24 +208,33 @@ prefix=$builds/prefix
 say "build"
 step "$builds/build.log" build_in "$build" --prefix="$prefix" CXXFLAGS="-O3 -g1" || { result "FAIL build"; finish; }
 result "PASS build"
-if wanted unit; then
-    say "unit tests and simulation: make check"
-    # Under AddressSanitizer the tests of these run as well, and no fewer of them.
-    twice=
-    ! wanted sanitizers || twice='/opal/fabric|/(newrma|speculative)/protocol$'
-    run_checks "$build" unit "-O1 -g1" "$twice"
-fi
-# What has been compiled this time. A build with --enable-werror, as with Open MPI 5.0, stops there.
-if grep -hE "^$configured_from/.*: warning: " "$builds/build.log" "$build-check.log" 2>/dev/null | sort -u | grep . >&2; then
-    result "FAIL build: the compiler warns"
-else
-    result "PASS build: no warnings"
-fi
 say "install into $prefix"
 rm -rf "$prefix"
 step "$builds/install.log" make -C "$build" install || { result "FAIL install"; finish; }
 
-if wanted sanitizers; then
+# What uses processors alone, at the lowest priority: it takes what the programs leave idle that wait for each other. As a lane.
+checks() (
+    renice -n 19 -p "$(exec sh -c 'echo $PPID')" >/dev/null
+    results=$builds/results.checks
+    if wanted unit; then
+        say "unit tests and simulation: make check"
+        # Under AddressSanitizer the tests of these run as well, and no fewer of them.
+        twice=
+        ! wanted sanitizers || twice='/opal/fabric|/(newrma|speculative)/protocol$'
+        run_checks "$build" unit "-O1 -g1" "$twice"
+        say "unit tests and simulation: done"
+    fi
+    # What has been compiled this time. A build with --enable-werror, as with Open MPI 5.0, stops there.
+    if grep -hE "^$configured_from/.*: warning: " "$builds/build.log" "$build-check.log" 2>/dev/null | sort -u | grep . >&2; then
+        result "FAIL build: the compiler warns"
+    else
+        result "PASS build: no warnings"
+    fi
+    ! wanted sanitizers || sanitizers
+    : >"$results.ended"
+)
+
+sanitizers() {
     for sanitizer in address,undefined thread; do
         say "sanitizer $sanitizer: what needs no Open MPI"
         folder=$builds/$(echo $sanitizer | tr , -)
@@ -238,9 +247,9 @@ if wanted sanitizers; then
         else
             result "FAIL $sanitizer build"
         fi
+        say "sanitizer $sanitizer: done"
     done
-    left_out=
-fi
+}
 
 # lane LEVEL:LIMIT_S...: one after the other; what they print, and their results, in files of their own. In a shell of its own: the run's
 # results are still those of the others.
@@ -255,16 +264,17 @@ lane() (
 )
 
 ! wanted helper || run_script helper 300
-# Programs that wait for each other leave cores idle, so two levels at a time.
+# Programs that wait for each other leave cores idle, so two levels at a time, and the checks beside them.
 say "mpi, ring, coll, programs, slurm, install: two at a time"
+checks >"$builds/lane.checks" 2>&1 &
 lane mpi:2700 &
 lane ring:1200 coll:900 programs:900 slurm:600 install:900
 wait
-for each in mpi ring coll programs slurm install; do
+for each in checks mpi ring coll programs slurm install; do
     # A lane that was killed says nothing.
-    if wanted $each && ! [ -e "$results.$each.ended" ]; then result "FAIL $each (it has not ended)"; fi
+    if { [ $each = checks ] || wanted $each; } && ! [ -e "$results.$each.ended" ]; then result "FAIL $each (it has not ended)"; fi
 done
-cat "$builds/lane.mpi" "$builds/lane.ring"
+cat "$builds/lane.checks" "$builds/lane.mpi" "$builds/lane.ring"
 ! wanted vm || run_script vm 2400
 if wanted openmpi5; then
     if [ "${OVERLAP_TEST_OPENMPI5:-0}" = 1 ]; then

@@ -12,7 +12,7 @@ elif [ ! -f "$prefix/lib/openmpi/mca_coll_mq.so" ]; then
     echo "SKIP coll: coll_barriers and others over coll/mq: there is no mca_coll_mq.so in $prefix/lib/openmpi"
 else
     matrix <<'END'
-coll/mq              | 2 4   | - tcp,self vader,self   | coll_barriers coll_comms coll_data coll_threads  | 2 | --mca coll_mq_priority 100
+coll/mq              | 2 4   | - tcp,self              | coll_barriers coll_comms coll_data coll_threads  | 2 | --mca coll_mq_priority 100
 coll/mq              | 3 7   | vader,self tcp,self     | coll_barriers coll_comms coll_data               | 2 | --mca coll_mq_priority 100
 coll/mq              | 4     | vader,self tcp,self     | coll_plans                                       | 1 | --mca coll_mq_priority 100
 coll/mq, steps       | 4     | vader,self              | coll_plans                                       | 1 | --mca coll_mq_priority 100 --mca coll_mq_straight_max 0

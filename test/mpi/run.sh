@@ -45,8 +45,8 @@ else
         nonblocking=
     fi
     matrix <<'END'
-osc/newrma           | 2     | - tcp,self vader,self   | $rma rma_threads rma_errors                      | 2 |
-osc/newrma           | 4     | - tcp,self vader,self   | rma_epochs rma_locks rma_lock_order rma_lock_random rma_random rma_threads rma_errors | 2 |
+osc/newrma           | 2     | - tcp,self              | $rma rma_threads rma_errors                      | 2 |
+osc/newrma           | 4     | - tcp,self              | rma_epochs rma_locks rma_lock_order rma_lock_random rma_random rma_threads rma_errors | 2 |
 osc/newrma           | 4     | tcp,self                | rma_data rma_ops rma_types rma_windows           | 2 |
 osc/newrma           | 3 8   | vader,self              | rma_epochs rma_locks rma_lock_order rma_random   | 2 | --mca osc newrma
 osc/newrma           | 2 3   | vader,self tcp,self     | rma_asked rma_gaps                               | 1 | --mca osc newrma
