@@ -67,6 +67,15 @@ inline bool direct() {
          std::getenv("OMPI_MCA_btl_vader_flags") == nullptr;
 }
 
+/// Are messages that could go eagerly read by their receivers instead, now and then? Where
+/// processes share cores nobody waits for a copy instead of sending.
+inline bool may_be_read() {
+  return direct() && is("shared_memory", "auto") && !set_to("OMPI_MCA_mpi_yield_when_idle", "1");
+}
+/// All of them, and none.
+inline bool are_read() { return is("blocking_copy", "read") && may_be_read(); }
+inline bool never_read() { return is("blocking_copy", "fragments") || !may_be_read(); }
+
 /// One object that all ranks of a node see without MPI, zero at first. Collective.
 template <class Type>
 class Shared {

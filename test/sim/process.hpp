@@ -187,6 +187,18 @@ class Process final : public Host {
   void cancel(Receive& receive);
   /// The time has gone on, as Network::now_ns says.
   void expire();
+  /// A turn in a call that a receive is likely to follow; poll() brings messages in.
+  template <class Poll>
+  void expect_receive(Poll&& poll) {
+    protocol_.expect_receive();
+    poll();
+    protocol_.expect_no_longer();
+  }
+  /// The end of a turn.
+  void take_left() {
+    protocol_.take_left();
+    perform_actions();
+  }
   /// Matched probe and, when it finds something, the receive of it. @returns  nullptr when nothing
   /// is there
   Receive* improbe_and_receive(int from, int tag, std::size_t capacity_bytes);

@@ -216,6 +216,7 @@ void Simulator::progress(Rank& rank) {
     rank.inbox.pop_front();
     handle(rank, *notice);
   }
+  rank.process->take_left();
 }
 
 /// A send is deferred: its process polls. @returns  false: none is
@@ -271,7 +272,8 @@ bool Simulator::do_step(Rank& rank, const Step& step) {
       return true;
     }
     case Step::What::improbe: {
-      progress(rank);
+      if (self.protocol().probe(self.comm(), step.peer, step.tag) == nullptr)
+        self.expect_receive([&] { progress(rank); });
       const int index = static_cast<int>(self.receives().size());
       const bool expected = rank.reference.take(index, step.peer, step.tag);
       const bool found = self.improbe_and_receive(step.peer, step.tag, step.bytes) != nullptr;
@@ -281,7 +283,10 @@ bool Simulator::do_step(Rank& rank, const Step& step) {
     case Step::What::wait_send:
     case Step::What::wait_receive: {
       rank.inside = true;
-      progress(rank);
+      if (step.what == Step::What::wait_send)
+        self.expect_receive([&] { progress(rank); });
+      else
+        progress(rank);
       const auto which = static_cast<std::size_t>(step.which);
       const bool over = step.what == Step::What::wait_send
                             ? self.sends()[which].complete

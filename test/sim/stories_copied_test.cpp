@@ -130,3 +130,81 @@ TEST_CASE("Eager-sized: a matched probe finds it like any other") {
   pair.settle();
   CHECK(got(*receive, send));
 }
+
+// One copy instead of two: its receive is about to come.
+TEST_CASE("Eager-sized: in a call that a receive is likely to follow it is left to that one") {
+  Pair pair(HazardPolicy::envelope_sequence, {}, copying());
+  const bool matched = GENERATE(true, false);
+  Send& send = pair.send(SendMode::eager_sized, 2);
+  pair.receiver().expect_receive([&] {
+    REQUIRE(pair.deliver(Kind::rts));
+    pair.receiver().take_left();
+  });
+  CHECK(pair.receiver().protocol().has_left());
+  Receive& receive = matched ? *pair.receiver().improbe_and_receive(0, 5, 2) : pair.receive_small();
+  CHECK_FALSE(pair.receiver().protocol().has_left());
+  pair.receiver().take_left();
+  pair.settle();
+  CHECK(got(receive, send));
+  CHECK(send.complete);
+  CHECK(pair.receiver().counters().unexpected_copied == 0);
+}
+
+TEST_CASE("Eager-sized: without a receive it is taken in the next turn") {
+  Pair pair(HazardPolicy::envelope_sequence, {}, copying());
+  const std::uint64_t& copied = pair.receiver().counters().unexpected_copied;
+  Send& one = pair.send(SendMode::eager_sized, 2);
+  Send& two = pair.send(SendMode::eager_sized, 2);
+  Send& three = pair.send(SendMode::eager_sized, 2);
+  const auto turn = [&] {
+    REQUIRE(pair.deliver(Kind::rts));
+    pair.receiver().take_left();
+  };
+  pair.receiver().expect_receive(turn);
+  CHECK(copied == 0);
+  pair.receiver().expect_receive(turn);
+  CHECK(copied == 1);
+  turn();
+  CHECK(copied == 3);
+  CHECK_FALSE(pair.receiver().protocol().has_left());
+  pair.settle();
+  for (Send* each : {&one, &two, &three}) {
+    CHECK(each->complete);
+    Receive& receive = pair.receive_small();
+    pair.settle();
+    CHECK(got(receive, *each));
+  }
+}
+
+TEST_CASE("Eager-sized: of many that come in one turn some are left") {
+  Pair pair(HazardPolicy::envelope_sequence, {}, copying());
+  constexpr int count = 20, most = 16;
+  std::vector<Send*> sends;
+  for (int i = 0; i < count; ++i) sends.push_back(&pair.send(SendMode::eager_sized, 2));
+  pair.receiver().expect_receive([&] {
+    for (int i = 0; i < count; ++i) REQUIRE(pair.deliver(Kind::rts));
+    pair.receiver().take_left();
+  });
+  CHECK(pair.receiver().counters().unexpected_copied == count - most);
+  const auto receive = [&](int first, int end) {
+    for (int i = first; i < end; ++i) {
+      Receive& each = pair.receive_small();
+      pair.settle();
+      CHECK(got(each, *sends[static_cast<std::size_t>(i)]));
+    }
+  };
+  receive(0, count / 2);
+  CHECK(pair.receiver().counters().unexpected_copied == count - most);
+  pair.receiver().take_left();
+  CHECK(pair.receiver().counters().unexpected_copied == count - count / 2);
+  receive(count / 2, count);
+}
+
+TEST_CASE("Eager-sized: its communicator is freed while it is left") {
+  Pair pair(HazardPolicy::envelope_sequence, {}, copying());
+  static_cast<void>(pair.send(SendMode::eager_sized, 2));
+  pair.receiver().expect_receive([&] { REQUIRE(pair.deliver(Kind::rts)); });
+  pair.receiver().free_communicator();
+  CHECK_FALSE(pair.receiver().protocol().has_left());
+  pair.receiver().take_left();
+}

@@ -33,6 +33,7 @@ int retry_waiting() noexcept {
   must_run([&taken] {
     taken = static_cast<int>(pml->endpoints.retry());
     if (!pml->left.empty()) taken += static_cast<int>(pml->left.handle_all());
+    pml->protocol.take_left();
     set_retries();
     pml->actions.run();
   });
@@ -45,6 +46,7 @@ int retry_in_thread() noexcept {
   int taken = 0;
   must_run([&taken] {
     taken = static_cast<int>(pml->endpoints.retry_in_thread());
+    pml->protocol.take_left();
     set_retries();
     pml->actions.run();
   });
@@ -93,8 +95,9 @@ Pml::~Pml() {
 }
 
 void set_retries() noexcept {
-  pml->driver.set_pollable({retry_waiting, retry_in_thread},
-                           pml->endpoints.has_work() || !pml->left.empty());
+  pml->driver.set_pollable({retry_waiting, retry_in_thread}, pml->endpoints.has_work() ||
+                                                                 !pml->left.empty() ||
+                                                                 pml->protocol.has_left());
 }
 
 int enable(bool on) noexcept {

@@ -241,6 +241,8 @@ void end_last_meeting() noexcept;
 void wait_complete(ompi_request_t& request, bool ended = false) noexcept;
 /// The same in MPI_Send, which AwaitedCopies know of; leaves it.
 void wait_in_send(ompi_request_t& request, bool ended) noexcept;
+/// In front of that. @thread  progress lock held
+void enter_send() noexcept;
 
 [[nodiscard]] std::span<const CounterRow> counter_rows();
 [[nodiscard]] Counters& process_counters() noexcept;

@@ -206,7 +206,7 @@ int send(const void* buffer, std::size_t count, ompi_datatype_t* type, int desti
         {buffer, count, type, destination, tag, mode, comm, mode != MCA_PML_BASE_SEND_BUFFERED},
         made);
     ended = !pml->completions.empty();
-    if (made != nullptr && started == OMPI_SUCCESS) pml->awaited_copies.enter_send();
+    if (made != nullptr && started == OMPI_SUCCESS) enter_send();
     return started;
   });
   if (made == nullptr) [[likely]]

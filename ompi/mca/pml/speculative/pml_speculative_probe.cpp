@@ -5,13 +5,24 @@
 namespace overlap::speculative {
 namespace {
 
-/// @returns  the oldest message that matches, after a poll of the network if there was none
+/// @returns  the oldest message that matches, after a poll of the network if there was none;
+/// nullptr: there is none, and progress_for_probe() follows
 Arrived* look_for(int source, int tag, ompi_communicator_t* comm) {
   Communicator& own = protocol_of(comm);
   Arrived* found = pml->protocol.probe(own, source, tag);
   if (found != nullptr) return found;
+  pml->protocol.expect_receive();
   pml->driver.poll_thoroughly();
-  return pml->protocol.probe(own, source, tag);
+  found = pml->protocol.probe(own, source, tag);
+  if (found != nullptr) pml->protocol.expect_no_longer();
+  return found;
+}
+
+/// What is not a BTL (a non-blocking collective, an oversubscribed core's yield) lives from this.
+void progress_for_probe() noexcept {
+  opal_progress();
+  const Entry entry;
+  pml->protocol.expect_no_longer();
 }
 
 void fill_status(ompi_status_public_t* status, const Arrived& message) noexcept {
@@ -77,8 +88,7 @@ int iprobe(int source, int tag, ompi_communicator_t* comm, int* matched,
     if (found != nullptr) fill_status(status, *found);
     return OMPI_SUCCESS;
   });
-  // What is not a BTL (a non-blocking collective, an oversubscribed core's yield) lives from this.
-  if (rc == OMPI_SUCCESS && *matched == 0) opal_progress();
+  if (rc == OMPI_SUCCESS && *matched == 0) progress_for_probe();
   return rc;
 }
 
@@ -93,7 +103,7 @@ int improbe(int source, int tag, ompi_communicator_t* comm, int* matched, ompi_m
             ompi_status_public_t* status) noexcept {
   const int rc =
       guarded([&]() -> int { return improbe_once(source, tag, comm, matched, message, status); });
-  if (rc == OMPI_SUCCESS && *matched == 0) opal_progress();
+  if (rc == OMPI_SUCCESS && *matched == 0) progress_for_probe();
   return rc;
 }
 

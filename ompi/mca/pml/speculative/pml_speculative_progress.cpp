@@ -45,11 +45,17 @@ void wait_complete(ompi_request_t& request, bool ended) noexcept {
   pml->interrupts.ring_for_work();
 }
 
+void enter_send() noexcept {
+  pml->awaited_copies.enter_send();
+  pml->protocol.expect_receive();
+}
+
 void wait_in_send(ompi_request_t& request, bool ended) noexcept {
   wait_complete(request, ended);
   {
     const Entry entry;
     pml->awaited_copies.leave_send();
+    pml->protocol.expect_no_longer();
   }
   if (pml->awaited_copies.keep_call()) [[unlikely]]
     poll_until(pml->driver, pml->completions, [] { return !pml->awaited_copies.keep_call(); });

@@ -123,6 +123,16 @@ class Protocol {
   [[nodiscard]] Arrived* probe(Communicator& comm, std::int32_t source, std::int32_t tag) noexcept {
     return comm.find_unexpected(source, tag);
   }
+  /// A call begins, or ends, that a receive is likely to follow: a probe, or a send that waits. An
+  /// RTS of an eager size that comes meanwhile is not copied at once, to be copied once more by its
+  /// receive, but left to it for a turn.
+  void expect_receive() noexcept { receiving_.expect_receive(); }
+  void expect_no_longer() noexcept { receiving_.expect_no_longer(); }
+  /// Has something been left that no receive has taken?
+  [[nodiscard]] bool has_left() const noexcept { return receiving_.has_left(); }
+  /// At the end of each turn while there is: what had been left before the turn is taken, as it
+  /// would have been at once. Its sender waits.
+  void take_left() { receiving_.take_left(); }
   /// Take a message that probe() found out of the queue.
   void take(Arrived& message) { receiving_.take(message); }
   /// Cancel a receive: complete_cancelled follows now, later, or never (it is matched). It follows

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace overlap::speculative {
@@ -82,6 +83,8 @@ Arrived* ReceiveSide::receive_taken(Arrived& message, ReceiveOp& op) {
 }
 
 void ReceiveSide::take(Arrived& message) {
+  if (!left_.empty()) [[unlikely]]
+    drop_left([&message](const Arrived* each) { return each == &message; });
   message.peer->comm->take(message);
   if (message.kind == Kind::rts) offers_.acknowledge_match(message, message.answered);
 }
@@ -157,7 +160,32 @@ void ReceiveSide::on_rts(Peer& peer, std::span<const std::byte> message, const v
   if (config_.speculation) arrived.arrived_ns = host_.now_ns();
   arrived.answered = Cancellation::answers_orphan(peer.receive_envelopes.find(rts.head.tag));
   unexpected_.store(arrived);
-  if (room_bytes > 0) take_at_once(arrived);
+  if (room_bytes == 0) return;
+  if (expecting_ != 0 && left_.size() < left_max)
+    left_.push_back(&arrived);
+  else
+    take_at_once(arrived);
+}
+
+void ReceiveSide::take_left() {
+  const std::size_t count = std::exchange(left_before_, 0);
+  for (std::size_t i = 0; i < count; ++i) take_at_once(*left_[i]);
+  left_.erase(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(count));
+  left_before_ = left_.size();
+}
+
+template <class Concerns>
+void ReceiveSide::drop_left(Concerns&& concerns) {
+  for (std::size_t i = left_.size(); i-- > 0;) {
+    if (!concerns(left_[i])) continue;
+    left_.erase(left_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (i < left_before_) --left_before_;
+  }
+}
+
+void ReceiveSide::forget(const Communicator& comm) {
+  drop_left([&comm](const Arrived* each) { return each->peer->comm == &comm; });
+  cancellation_.forget(comm);
 }
 
 /// Make an RTS an eager message, if it could have been one: its sender may be in MPI_Send, and must

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "cancellation.hpp"
 #include "communicator.hpp"
@@ -40,6 +41,10 @@ class ReceiveSide {
   [[nodiscard]] Arrived* post(Communicator& comm, ReceiveOp& op);
   [[nodiscard]] Arrived* receive_taken(Arrived& message, ReceiveOp& op);
   void take(Arrived& message);
+  void expect_receive() noexcept { ++expecting_; }
+  void expect_no_longer() noexcept { --expecting_; }
+  [[nodiscard]] bool has_left() const noexcept { return !left_.empty(); }
+  void take_left();
   void cancel(Communicator& comm, ReceiveOp& op) { cancellation_.cancel(comm, op); }
   void advance(ReceiveOp& op, ReceiveEvent event) { machine_.advance(op, event); }
   /// A posted receive gets an eager message: it leaves its queue; the caller delivers and
@@ -52,7 +57,7 @@ class ReceiveSide {
     ReceiveMachine::set_matched(op, peer, tag, length_bytes);
   }
   /// The communicator is about to be removed.
-  void forget(const Communicator& comm) { cancellation_.forget(comm); }
+  void forget(const Communicator& comm);
 
   void on_eager(Peer& peer, std::span<const std::byte> message);
   void on_rts(Peer& peer, std::span<const std::byte> message, const void* rail);
@@ -74,6 +79,8 @@ class ReceiveSide {
   [[nodiscard]] bool just_missed(const ReceiveOp& op, const Arrived& message) const noexcept;
   void match_rts(ReceiveOp& op, const Arrived& rts);
   void take_at_once(Arrived& rts);
+  template <class Concerns>
+  void drop_left(Concerns&& concerns);
 
   const Config& config_;
   Host& host_;
@@ -83,6 +90,10 @@ class ReceiveSide {
   ReceiveMachine machine_;
   Offers offers_;
   Cancellation cancellation_;
+  unsigned expecting_ = 0;  ///< calls that a receive is likely to follow
+  static constexpr std::size_t left_max = 16;
+  std::vector<Arrived*> left_;   ///< for that receive; oldest first
+  std::size_t left_before_ = 0;  ///< of them, in front of the last turn
 };
 
 }  // namespace overlap::speculative
