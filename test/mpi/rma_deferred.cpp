@@ -363,7 +363,8 @@ TEST_CASE("Info keys: exposure behind access, exposure behind exposure") {
   }
 }
 
-TEST_CASE("Info keys: an access epoch ends while messages of an earlier one wait for room") {
+TEST_CASE("Info keys: an access epoch ends while messages of an earlier one wait for room",
+          "[host]") {
   if (size() < 3) return;
   constexpr int target = 1, computes = 2;
   const bool waits = !direct() && !interrupts();  // for the one that computes

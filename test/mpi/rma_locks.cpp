@@ -270,7 +270,8 @@ TEST_CASE("A flag that is put after a flush says that the data is there") {
 }
 
 // Processors keep stores back: without a barrier in the flush the get overtakes them.
-TEST_CASE("Flush: who puts, flushes and gets does not miss what the other has flushed before") {
+TEST_CASE("Flush: who puts, flushes and gets does not miss what the other has flushed before",
+          "[host]") {
   if (size() < 2) return;
   using Flush = int (*)(MPI_Win);
   const Flush one = [](MPI_Win win) { return MPI_Win_flush(0, win); };
@@ -386,7 +387,7 @@ TEST_CASE("A row of small operations arrives without a flush while nobody but lo
   MPI_Group_free(&world);
 }
 
-TEST_CASE("A local flush sends a row of small puts", "[stricter]") {
+TEST_CASE("A local flush sends a row of small puts", "[stricter][host]") {
   constexpr std::size_t row = 20;
   Array<Word> window(row);
   Steps steps;

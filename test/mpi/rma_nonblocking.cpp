@@ -87,7 +87,7 @@ TEST_CASE("Start and complete, post and wait") {
   });
 }
 
-TEST_CASE("A request for the end of an epoch is complete when everything has gone out") {
+TEST_CASE("A request for the end of an epoch is complete when everything has gone out", "[host]") {
   if (size() < 2) return;
   constexpr int operations = 2000, words = 8;
   Steps steps;
@@ -322,7 +322,8 @@ TEST_CASE("Many requests, of which most are freed") {
   CHECK(own(window) == 200);
 }
 
-TEST_CASE("The lock of mapped memory is there when its request is complete, and not before") {
+TEST_CASE("The lock of mapped memory is there when its request is complete, and not before",
+          "[host]") {
   if (size() < 2) return;
   const bool all = GENERATE(false, true);
   Array<Word> window(1, -1, Kind::allocate);
@@ -408,7 +409,7 @@ TEST_CASE("Flushes of one target complete in the order of their operations") {
   }
 }
 
-TEST_CASE("Accumulates behind an access epoch and a flush that lasts keep their order") {
+TEST_CASE("Accumulates behind an access epoch and a flush that lasts keep their order", "[host]") {
   if (size() < 2) return;
   constexpr int origin = 0, target = 1;
   constexpr std::chrono::milliseconds a_while(5);

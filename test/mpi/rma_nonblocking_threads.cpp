@@ -53,3 +53,33 @@ TEST_CASE("Locks of two threads, each in its order") {
     MPI_Barrier(MPI_COMM_WORLD);
   }
 }
+
+// Open MPI's own components may keep the caller of MPI_Win_lock_all here.
+TEST_CASE("A thread that runs ahead of a lock keeps no other one from another window's") {
+  if (size() < 2) return;
+  Array<Word> first(1, 0, Kind::create), second(1, 0, Kind::create);
+  const Word value = 5;
+  if (rank() == 1) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, first.win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 0) {
+    MPI_Win_lock_all(0, first.win);
+    put(first, value, 1, 0);
+    std::thread other([&] {
+      MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, second.win);
+      put(second, value, 1, 0);
+      MPI_Win_unlock(1, second.win);
+    });
+    other.join();
+    MPI_Send(nullptr, 0, MPI_INT, 1, 3, MPI_COMM_WORLD);
+    MPI_Win_unlock_all(first.win);
+  } else if (rank() == 1) {
+    MPI_Recv(nullptr, 0, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Win_unlock(1, first.win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 1) {
+    CHECK(own(first) == value);
+    CHECK(own(second) == value);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}

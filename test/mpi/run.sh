@@ -82,11 +82,11 @@ progress on, no osc/newrma | 2 | vader,self tcp,self vader,tcp,self | foreign_wi
 progress on, spawn   | 2     | vader,tcp,self          | comms                                            | 2 | --mca common_overlap_progress on
 progress on, copied  | 2     | vader,self              | $settings progress                               | 1 | --mca common_overlap_progress on --mca btl_vader_single_copy_mechanism none
 without RTRs         | 2     | vader,self              | speculation cancel_local blocking_copies eager_reads exchange | 1 | --mca pml_speculative_shared_memory auto
-copies measured      | 2     | -                       | blocking_copies eager_reads exchange threads threads_flood completion back_pressure | 1 | --mca pml_speculative_shared_memory auto --mca mpi_yield_when_idle 0
-copies by reads      | 2     | vader,self              | blocking_copies eager_reads $general             | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy read --mca mpi_yield_when_idle 0
+copies measured      | 2     | -                       | blocking_copies eager_reads eager_probes exchange threads threads_flood completion back_pressure | 1 | --mca pml_speculative_shared_memory auto --mca mpi_yield_when_idle 0
+copies by reads      | 2     | vader,self              | blocking_copies eager_reads eager_probes $general             | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy read --mca mpi_yield_when_idle 0
 copies by fragments  | 2     | -                       | blocking_copies eager_reads exchange $settings datatypes threads threads_flood send_status | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments
-copies by reads, progress | 2 | vader,self             | eager_reads pt2pt threads                        | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy read --mca mpi_yield_when_idle 0 --mca common_overlap_progress on
-copies by reads, no single copy | 2 | vader,self       | eager_reads                                      | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy read --mca mpi_yield_when_idle 0 --mca btl_vader_single_copy_mechanism none
+copies by reads, progress | 2 | vader,self             | eager_reads eager_probes pt2pt threads           | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy read --mca mpi_yield_when_idle 0 --mca common_overlap_progress on
+copies by reads, no single copy | 2 | vader,self       | eager_reads eager_probes                         | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy read --mca mpi_yield_when_idle 0 --mca btl_vader_single_copy_mechanism none
 copies by fragments  | 3 4   | vader,self              | random matching blocking_copies                                | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments
 copies by fragments, progress | 2 | vader,self         | blocking_copies progress random                  | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments --mca common_overlap_progress on
 copies by fragments, little room | 2 3 | vader,self     | random back_pressure                             | 1 | --mca pml_speculative_shared_memory auto --mca pml_speculative_blocking_copy fragments --mca btl_vader_free_list_max 16
@@ -120,11 +120,13 @@ elif ! SLOTS=2 NODES_OWNER=$$ bash "$nodes" up "$state" 2 >"$build/nodes.log" 2>
     echo "SKIP mpi: two nodes: $(tail -n 1 "$build/nodes.log")"
 else
     # one-sided: each copy within a node waits for what goes to the other one
-    for program in pt2pt completion matching random rma_later rma_data rma_epochs rma_random; do
+    # Locks of the other node's ranks go by messages, on one node never. [host]: steps that ranks of one host take together.
+    locks="rma_locks rma_lock_order rma_lock_random rma_threads rma_deferred"
+    for each in $nonblocking; do case $each in rma_nonblocking*) locks="$locks $each" ;; esac; done
+    for program in pt2pt completion matching random rma_later rma_data rma_epochs rma_random $locks; do
         has $program || continue
         case $program in
-            rma_later) arguments= ;;
-            rma_*) arguments="--mca osc_newrma_later_min 1" ;;
+            rma_data | rma_epochs | rma_random) arguments="--mca osc_newrma_later_min 1" ;;
             *) arguments= ;;
         esac
         case $pml-$program in
@@ -135,7 +137,7 @@ else
         # each node has its own private /dev/shm
         (unset OMPI_MCA_btl_vader_backing_directory TMPDIR
          OVERLAP_TEST_SECONDS=2 timeout -k 5 90 bash "$nodes" run "$state" -n 4 --mca btl vader,tcp,self $arguments -x OMPI_MCA_pml \
-             -x OMPI_MCA_mca_base_component_path -x OVERLAP_TEST_SECONDS "$build/$program" >"$log" 2>&1 </dev/null)
+             -x OMPI_MCA_mca_base_component_path -x OVERLAP_TEST_SECONDS "$build/$program" '~[host]' >"$log" 2>&1 </dev/null)
         result "$program two nodes x 2, vader,tcp,self" $? "$log"
     done
     if [ "$pml" = speculative ] && [ -f "$prefix/lib/openmpi/mca_coll_mq.so" ]; then
