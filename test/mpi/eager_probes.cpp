@@ -97,6 +97,82 @@ TEST_CASE("A message that is probed for keeps its place, and holds its sender up
   MPI_Barrier(scene.comm);
 }
 
+TEST_CASE("A matched probe that holds its message does not hold its sender up") {
+  TWO_RANKS_WITH_COUNTERS();
+  Scene scene;
+  Steps steps;
+  MPI_Barrier(scene.comm);
+  if (sender()) {
+    send_when_looked_for(scene, steps, 0);
+    MPI_Send(nullptr, 0, MPI_BYTE, 1, 4, scene.comm);
+  } else {
+    MPI_Message message = MPI_MESSAGE_NULL;
+    Bytes in = empty(n);
+    steps.reach(1);
+    MPI_Mprobe(0, 3, scene.comm, &message, MPI_STATUS_IGNORE);
+    MPI_Recv(nullptr, 0, MPI_BYTE, 0, 4, scene.comm, MPI_STATUS_IGNORE);
+    MPI_Mrecv(in.data(), n, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    CHECK(holds(in, n, 0));
+  }
+  MPI_Barrier(scene.comm);
+}
+
+TEST_CASE("A probe that finds a message again and again does not hold its sender up") {
+  TWO_RANKS_WITH_COUNTERS();
+  Scene scene;
+  Steps steps;
+  MPI_Barrier(scene.comm);
+  if (sender()) {
+    send_when_looked_for(scene, steps, 0);
+  } else {
+    int flag = 0;
+    Bytes in = empty(n);
+    steps.reach(1);
+    while (steps.now() < 2) MPI_Iprobe(0, 3, scene.comm, &flag, MPI_STATUS_IGNORE);
+    MPI_Recv(in.data(), n, MPI_BYTE, 0, 3, scene.comm, MPI_STATUS_IGNORE);
+    CHECK(holds(in, n, 0));
+  }
+  MPI_Barrier(scene.comm);
+}
+
+// Behind probes and sends that have waited, too.
+TEST_CASE("A message that comes in another call is copied in its turn") {
+  TWO_RANKS_WITH_COUNTERS();
+  Scene scene;
+  Steps steps;
+  Counters count;
+  MPI_Barrier(scene.comm);
+  if (sender()) {
+    send_when_looked_for(scene, steps, 0);
+    Bytes in = empty(n);
+    MPI_Recv(in.data(), n, MPI_BYTE, 1, 3, scene.comm, MPI_STATUS_IGNORE);
+    const Bytes data = pattern(n, 1);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Isend(data.data(), n, MPI_BYTE, 1, 3, scene.comm, &request);
+    steps.reach(3);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    Bytes in = empty(n);
+    const Bytes data = pattern(n, 1);
+    MPI_Request request = MPI_REQUEST_NULL;
+    int flag = 0;
+    steps.reach(1);
+    MPI_Probe(0, 3, scene.comm, MPI_STATUS_IGNORE);
+    MPI_Recv(in.data(), n, MPI_BYTE, 0, 3, scene.comm, MPI_STATUS_IGNORE);
+    MPI_Irecv(nullptr, 0, MPI_BYTE, 0, 4, scene.comm, &request);
+    MPI_Send(data.data(), n, MPI_BYTE, 0, 3, scene.comm);
+    const auto before = count["unexpected_copied"];
+    steps.wait_for(3);
+    MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    if (are_read() && !interrupts()) CHECK(count["unexpected_copied"] == before + 1);
+    MPI_Recv(in.data(), n, MPI_BYTE, 0, 3, scene.comm, MPI_STATUS_IGNORE);
+    CHECK(holds(in, n, 1));
+    MPI_Cancel(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  MPI_Barrier(scene.comm);
+}
+
 // The last one: it cannot be undone.
 TEST_CASE("A message that is probed for comes where the kernel refuses to copy, too") {
   TWO_RANKS_WITH_COUNTERS();

@@ -194,6 +194,12 @@ class Process final : public Host {
     poll();
     protocol_.expect_no_longer();
   }
+  /// A probe that finds what is there.
+  void iprobe(int from, int tag) {
+    Arrived* const found = protocol_.probe(*comm_, from, tag);
+    if (found != nullptr) protocol_.note_found(*found);
+    perform_actions();
+  }
   /// The end of a turn.
   void take_left() {
     protocol_.take_left();

@@ -176,6 +176,39 @@ TEST_CASE("Eager-sized: without a receive it is taken in the next turn") {
   }
 }
 
+// Its program may receive other messages first.
+TEST_CASE("Eager-sized: a matched probe that holds its message lets its sender go on") {
+  const bool copies = GENERATE(true, false);
+  Pair pair(HazardPolicy::envelope_sequence, {}, copies ? copying() : Transport{});
+  Send& send = pair.send(SendMode::eager_sized, 2);
+  pair.receiver().expect_receive([&] { REQUIRE(pair.deliver(Kind::rts)); });
+  Arrived* message = pair.receiver().improbe(0, 5);
+  REQUIRE(message != nullptr);
+  for (int turn = 0; turn < 2; ++turn) pair.receiver().take_left();
+  pair.settle();
+  CHECK(send.complete);
+  Receive& receive = pair.receiver().imrecv(*message, 2);
+  pair.settle();
+  CHECK(got(receive, send));
+  CHECK(pair.receiver().protocol().open_handles() == 0);
+}
+
+TEST_CASE("Eager-sized: what is found twice is taken") {
+  Pair pair(HazardPolicy::envelope_sequence, {}, copying());
+  Send& send = pair.send(SendMode::eager_sized, 2);
+  pair.receiver().expect_receive([&] { REQUIRE(pair.deliver(Kind::rts)); });
+  for (const bool is_left : {true, false, false}) {
+    pair.receiver().iprobe(0, 5);
+    CHECK(pair.receiver().protocol().has_left() == is_left);
+  }
+  CHECK(pair.receiver().counters().unexpected_copied == 1);
+  pair.settle();
+  CHECK(send.complete);
+  Receive& receive = pair.receive_small();
+  pair.settle();
+  CHECK(got(receive, send));
+}
+
 TEST_CASE("Eager-sized: of many that come in one turn some are left") {
   Pair pair(HazardPolicy::envelope_sequence, {}, copying());
   constexpr int count = 20, most = 16;

@@ -5,15 +5,24 @@
 namespace overlap::speculative {
 namespace {
 
-/// @returns  the oldest message that matches, after a poll of the network if there was none;
-/// nullptr: there is none, and progress_for_probe() follows
+/// @returns  the oldest message that matches
+Arrived* find(Communicator& comm, int source, int tag) {
+  Arrived* const found = pml->protocol.probe(comm, source, tag);
+  if (found == nullptr || !pml->protocol.has_left()) return found;
+  pml->protocol.note_found(*found);
+  pml->actions.run();
+  return found;
+}
+
+/// The same, after a poll of the network if there was none.
+/// @returns  nullptr: there is none, and progress_for_probe() follows
 Arrived* look_for(int source, int tag, ompi_communicator_t* comm) {
   Communicator& own = protocol_of(comm);
-  Arrived* found = pml->protocol.probe(own, source, tag);
+  Arrived* found = find(own, source, tag);
   if (found != nullptr) return found;
   pml->protocol.expect_receive();
   pml->driver.poll_thoroughly();
-  found = pml->protocol.probe(own, source, tag);
+  found = find(own, source, tag);
   if (found != nullptr) pml->protocol.expect_no_longer();
   return found;
 }

@@ -119,6 +119,7 @@ struct Arrived {
   Kind kind = Kind::eager;
   std::uint8_t flags = 0;
   bool answered = false;  ///< an RTS that crossed the RTR of a cancelled receive
+  bool found = false;     ///< by a probe, while something was left (Protocol::note_found)
   std::uint16_t hazard_epoch = 0;
   std::uint64_t length_bytes = 0;
   Handle send = 0;

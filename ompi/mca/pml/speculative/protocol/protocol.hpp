@@ -133,6 +133,8 @@ class Protocol {
   /// At the end of each turn while there is: what had been left before the turn is taken, as it
   /// would have been at once. Its sender waits.
   void take_left() { receiving_.take_left(); }
+  /// A probe has found it, which may have been left: for long if it is found again and again.
+  void note_found(Arrived& message) { receiving_.note_found(message); }
   /// Take a message that probe() found out of the queue.
   void take(Arrived& message) { receiving_.take(message); }
   /// Cancel a receive: complete_cancelled follows now, later, or never (it is matched). It follows

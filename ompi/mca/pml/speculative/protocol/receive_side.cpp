@@ -63,6 +63,8 @@ bool ReceiveSide::just_missed(const ReceiveOp& op, const Arrived& message) const
 }
 
 Arrived* ReceiveSide::receive_taken(Arrived& message, ReceiveOp& op) {
+  if (!left_.empty()) [[unlikely]]
+    drop_left([&message](const Arrived* each) { return each == &message; });
   op.arrived_bytes = 0;
   op.data_done = false;
   op.done_parts = 0;
@@ -83,8 +85,6 @@ Arrived* ReceiveSide::receive_taken(Arrived& message, ReceiveOp& op) {
 }
 
 void ReceiveSide::take(Arrived& message) {
-  if (!left_.empty()) [[unlikely]]
-    drop_left([&message](const Arrived* each) { return each == &message; });
   message.peer->comm->take(message);
   if (message.kind == Kind::rts) offers_.acknowledge_match(message, message.answered);
 }
@@ -172,6 +172,14 @@ void ReceiveSide::take_left() {
   for (std::size_t i = 0; i < count; ++i) take_at_once(*left_[i]);
   left_.erase(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(count));
   left_before_ = left_.size();
+}
+
+/// The first time its receive is likely to follow.
+void ReceiveSide::note_found(Arrived& message) {
+  if (!std::exchange(message.found, true)) return;
+  const std::size_t before = left_.size();
+  drop_left([&message](const Arrived* each) { return each == &message; });
+  if (left_.size() != before) take_at_once(message);
 }
 
 template <class Concerns>

@@ -45,6 +45,7 @@ class ReceiveSide {
   void expect_no_longer() noexcept { --expecting_; }
   [[nodiscard]] bool has_left() const noexcept { return !left_.empty(); }
   void take_left();
+  void note_found(Arrived& message);
   void cancel(Communicator& comm, ReceiveOp& op) { cancellation_.cancel(comm, op); }
   void advance(ReceiveOp& op, ReceiveEvent event) { machine_.advance(op, event); }
   /// A posted receive gets an eager message: it leaves its queue; the caller delivers and
