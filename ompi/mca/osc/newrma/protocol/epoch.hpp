@@ -92,8 +92,6 @@ struct Access {
   bool in_turn = false;        ///< of a lock: asks for it in the order of its caller
   Caller caller = nullptr;     ///< if it is in turn
   bool deferred = false;       ///< among those that must not ask yet
-  bool ahead = false;          ///< as ProcessLocks counts them
-  bool held = false;           ///< the same
   bool named = false;          ///< by its id in messages, which are answered
   bool granted = false;        ///< the target has said so, or its lock has been entered
   std::uint32_t number = 0;    ///< of the target's posts for this rank: the one that grants
@@ -134,6 +132,11 @@ struct Epoch {
 /// Does its target take part by no call?
 [[nodiscard]] inline bool is_passive(const Epoch& epoch) noexcept {
   return epoch.kind == EpochKind::lock || epoch.kind == EpochKind::lock_all;
+}
+
+/// Does it take the locks of its targets?
+[[nodiscard]] inline bool takes_locks(const Epoch& epoch) noexcept {
+  return is_passive(epoch) && !epoch.no_check;
 }
 
 /// Which epochs may become active before earlier ones have ended: the program says that they touch

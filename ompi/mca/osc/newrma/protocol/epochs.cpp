@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
 
 namespace overlap::newrma {
@@ -47,11 +48,9 @@ void Epochs::close(Epoch*& epoch, Event* ended) {
   epoch->on_end = ended;
   epoch->closed = true;
   epoch->closed_at = ++calls_;
-  for (auto& [target, access] : epoch->accesses) {
-    // Its end does not wait for the program, which is ahead of it until it is there all the same.
-    if (std::exchange(access.held, false)) count_held(-1);
-    look_at(access);
-  }
+  // Its end does not wait for the program, which is ahead of it until it is there all the same.
+  if (takes_locks(*epoch)) count_held(-std::ssize(epoch->accesses));
+  for (auto& [target, access] : epoch->accesses) look_at(access);
   epoch = nullptr;
   epochs_changed_ = true;
 }
@@ -256,16 +255,12 @@ Access* Epochs::find_access(Rank target) {
 Access& Epochs::make_access(Epoch& epoch, Rank target, LockType type) {
   Access& access =
       epoch.accesses.try_emplace(target, epoch, target, next_id_++, type).first->second;
-  if (is_passive(epoch) && !epoch.no_check) {
+  if (takes_locks(epoch)) {
     access.lock = host_.lock_of(target);
-    access.held = true;
     count_held(1);
   }
   ++epoch.accesses_left;
-  if (epoch.returns_early) {
-    access.ahead = true;
-    count_ahead(1);
-  }
+  if (epoch.returns_early) count_ahead(1);  // until it is granted
   look_at(access);
   return access;
 }

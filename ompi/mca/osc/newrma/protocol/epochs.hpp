@@ -243,9 +243,6 @@ class Epochs {
     ahead_ += static_cast<std::size_t>(more);
     locks_of_all_.ahead += static_cast<std::size_t>(more);
   }
-  void no_longer_ahead(Access& access) noexcept {
-    if (std::exchange(access.ahead, false)) count_ahead(-1);
-  }
   void drop_idle_fence();
   [[nodiscard]] Access* find_access(Rank target);
   [[nodiscard]] Access& make_access(Epoch& epoch, Rank target, LockType type);

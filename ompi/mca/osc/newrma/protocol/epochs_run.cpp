@@ -92,7 +92,7 @@ void Epochs::advance(Access& access) {
   if (access.state == Access::State::asked) {
     if (!is_granted(access)) return;
     std::erase(awaited_, &access);
-    no_longer_ahead(access);
+    if (access.epoch.returns_early) count_ahead(-1);
     access.state = Access::State::open;
     happen(std::exchange(access.on_grant, nullptr));
   }
@@ -166,7 +166,7 @@ void Epochs::ask(Access& access) {
       host_.took_ticket(access.target, access.ticket);  // and is_granted() looks again
     if (access.in_turn) awaited_.push_back(&access);
     ticketed_.push_back(&access);
-  } else if (is_passive(epoch) && !epoch.no_check) {
+  } else if (takes_locks(epoch)) {
     if (access.in_turn) awaited_.push_back(&access);
     send_named(access,
                {.notice = Notice::lock, .value = static_cast<std::uint64_t>(access.lock_type)});
@@ -228,7 +228,7 @@ void Epochs::release(Access& access) {
     ++peer.completes_sent;
     send(access.target, {.notice = Notice::complete});
     look_at_accesses(access.target);
-  } else if (is_passive(epoch) && !epoch.no_check && access.lock == nullptr) {
+  } else if (takes_locks(epoch) && access.lock == nullptr) {
     const bool waits = needs_answer(access);
     const bool asks = waits && access.asked_age < access.written_age;
     if (waits) access.state = Access::State::releasing;
