@@ -70,6 +70,22 @@ TEST_CASE("A message that is probed for and received is copied once") {
   MPI_Barrier(probed.scene.comm);
 }
 
+// One of 25 came in the call of MPI_Send.
+TEST_CASE("An answer that comes before MPI_Send has ended is copied once") {
+  TWO_RANKS_WITH_COUNTERS();
+  Probed probed;
+  const Bytes out = pattern(n, 1);
+  Bytes in = empty(n);
+  for (int i = 0; i < 2000; ++i) {
+    if (sender()) MPI_Send(out.data(), n, MPI_BYTE, 1, 3, probed.scene.comm);
+    MPI_Recv(in.data(), n, MPI_BYTE, partner(), 3, probed.scene.comm, MPI_STATUS_IGNORE);
+    if (receiver()) MPI_Send(out.data(), n, MPI_BYTE, 0, 3, probed.scene.comm);
+  }
+  CHECK(holds(in, n, 1));
+  if (!interrupts()) CHECK(probed.copied() == probed.before);
+  MPI_Barrier(probed.scene.comm);
+}
+
 TEST_CASE("A message that is probed for keeps its place, and holds its sender up for one call") {
   TWO_RANKS_WITH_COUNTERS();
   const bool tests = GENERATE(true, false);
@@ -104,6 +120,40 @@ TEST_CASE("A message that is probed for keeps its place, and holds its sender up
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   }
   MPI_Barrier(comm);
+}
+
+// The thread that progresses connects to nobody.
+TEST_CASE("The first message of a communicator is copied where it is probed for, too") {
+  TWO_RANKS_WITH_COUNTERS();
+  Probed probed;
+  MPI_Comm fresh = MPI_COMM_NULL;
+  MPI_Comm_dup(probed.scene.comm, &fresh);
+  MPI_Request request = MPI_REQUEST_NULL;
+  Bytes large = pattern(1 << 20, 1);
+  if (sender()) {
+    const Bytes data = pattern(n, 0);
+    probed.steps.wait_for(1);
+    MPI_Send(data.data(), n, MPI_BYTE, 1, 3, fresh);
+    probed.steps.reach(2);
+    MPI_Send(large.data(), 1 << 20, MPI_BYTE, 1, 4, probed.scene.comm);
+  } else {
+    // Something for the thread to wait for.
+    large = empty(1 << 20);
+    MPI_Irecv(large.data(), 1 << 20, MPI_BYTE, 0, 4, probed.scene.comm, &request);
+    const auto pushed = probed.count["unexpected_pushed"];
+    int flag = 0;
+    probed.steps.reach(1);
+    while (flag == 0) MPI_Iprobe(0, 3, fresh, &flag, MPI_STATUS_IGNORE);
+    if (interrupts()) probed.steps.wait_for(2);
+    if (are_read()) CHECK(probed.count["unexpected_pushed"] == pushed);
+    Bytes in = empty(n);
+    MPI_Recv(in.data(), n, MPI_BYTE, 0, 3, fresh, MPI_STATUS_IGNORE);
+    CHECK(holds(in, n, 0));
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(holds(large, 1 << 20, 1));
+  }
+  MPI_Comm_free(&fresh);
+  MPI_Barrier(probed.scene.comm);
 }
 
 TEST_CASE("A matched probe that holds its message does not hold its sender up") {

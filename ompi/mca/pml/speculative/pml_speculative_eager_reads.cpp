@@ -41,4 +41,10 @@ bool Delivery::copy(Peer& from, const RemoteMemory& memory, std::span<std::byte>
   return copied;
 }
 
+void Delivery::note_left(Peer& from) {
+  // For the interrupt thread, which makes none; what it leaves itself comes from known senders.
+  if (!pml->interrupts.inside()) static_cast<void>(endpoint_of(from));
+  set_retries();
+}
+
 }  // namespace overlap::speculative

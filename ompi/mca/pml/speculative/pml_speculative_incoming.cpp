@@ -25,8 +25,6 @@ void handle(std::span<const std::byte> message, const void* rail) {
   const char* fault = pml->protocol.on_message(message, rail);
   if (fault != nullptr) [[unlikely]]
     abort_bad_message(fault, message);
-  if (pml->protocol.has_left()) [[unlikely]]
-    set_retries();
   pml->actions.run();
 }
 

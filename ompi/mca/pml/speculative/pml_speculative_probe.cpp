@@ -5,6 +5,32 @@
 namespace overlap::speculative {
 namespace {
 
+/// From an empty look until the call ends, messages are left for the receive that is likely to
+/// follow.
+class Expectation {
+ public:
+  Expectation() = default;
+  Expectation(const Expectation&) = delete;
+  Expectation& operator=(const Expectation&) = delete;
+  ~Expectation() {
+    if (!expects_) return;
+    const Entry entry;
+    end();
+  }
+  /// @thread  progress lock held, here and in end()
+  void begin() noexcept {
+    pml->protocol.expect_receive();
+    expects_ = true;
+  }
+  void end() noexcept {
+    pml->protocol.expect_no_longer();
+    expects_ = false;
+  }
+
+ private:
+  bool expects_ = false;
+};
+
 /// @returns  the oldest message that matches
 Arrived* find(Communicator& comm, int source, int tag) {
   Arrived* const found = pml->protocol.probe(comm, source, tag);
@@ -15,23 +41,15 @@ Arrived* find(Communicator& comm, int source, int tag) {
 }
 
 /// The same, after a poll of the network if there was none.
-/// @returns  nullptr: there is none, and progress_for_probe() follows
-Arrived* look_for(int source, int tag, ompi_communicator_t* comm) {
+Arrived* look_for(int source, int tag, ompi_communicator_t* comm, Expectation& expectation) {
   Communicator& own = protocol_of(comm);
   Arrived* found = find(own, source, tag);
   if (found != nullptr) return found;
-  pml->protocol.expect_receive();
+  expectation.begin();
   pml->driver.poll_thoroughly();
   found = find(own, source, tag);
-  if (found != nullptr) pml->protocol.expect_no_longer();
+  if (found != nullptr) expectation.end();
   return found;
-}
-
-/// What is not a BTL (a non-blocking collective, an oversubscribed core's yield) lives from this.
-void progress_for_probe() noexcept {
-  opal_progress();
-  const Entry entry;
-  pml->protocol.expect_no_longer();
 }
 
 void fill_status(ompi_status_public_t* status, const Arrived& message) noexcept {
@@ -43,9 +61,9 @@ void fill_status(ompi_status_public_t* status, const Arrived& message) noexcept 
 }
 
 int improbe_once(int source, int tag, ompi_communicator_t* comm, int* matched,
-                 ompi_message_t** message, ompi_status_public_t* status) {
+                 ompi_message_t** message, ompi_status_public_t* status, Expectation& expectation) {
   const LeavingEntry entry(pml->interrupts);
-  Arrived* found = look_for(source, tag, comm);
+  Arrived* found = look_for(source, tag, comm, expectation);
   *matched = found != nullptr ? 1 : 0;
   *message = MPI_MESSAGE_NULL;
   if (found == nullptr) return OMPI_SUCCESS;
@@ -90,14 +108,16 @@ ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t
 
 int iprobe(int source, int tag, ompi_communicator_t* comm, int* matched,
            ompi_status_public_t* status) noexcept {
+  Expectation expectation;
   const int rc = guarded([&]() -> int {
     const LeavingEntry entry(pml->interrupts);
-    const Arrived* found = look_for(source, tag, comm);
+    const Arrived* found = look_for(source, tag, comm, expectation);
     *matched = found != nullptr ? 1 : 0;
     if (found != nullptr) fill_status(status, *found);
     return OMPI_SUCCESS;
   });
-  if (rc == OMPI_SUCCESS && *matched == 0) progress_for_probe();
+  // What is not a BTL (a non-blocking collective, an oversubscribed core's yield) lives from this.
+  if (rc == OMPI_SUCCESS && *matched == 0) opal_progress();
   return rc;
 }
 
@@ -110,9 +130,11 @@ int probe(int source, int tag, ompi_communicator_t* comm, ompi_status_public_t* 
 
 int improbe(int source, int tag, ompi_communicator_t* comm, int* matched, ompi_message_t** message,
             ompi_status_public_t* status) noexcept {
-  const int rc =
-      guarded([&]() -> int { return improbe_once(source, tag, comm, matched, message, status); });
-  if (rc == OMPI_SUCCESS && *matched == 0) progress_for_probe();
+  Expectation expectation;
+  const int rc = guarded([&]() -> int {
+    return improbe_once(source, tag, comm, matched, message, status, expectation);
+  });
+  if (rc == OMPI_SUCCESS && *matched == 0) opal_progress();
   return rc;
 }
 

@@ -22,6 +22,9 @@ class Host {
                                   std::span<std::byte> /*into*/) {
     return false;
   }
+  /// A message of this peer is left: take_left() is called until none is, and copies from any
+  /// thread.
+  virtual void note_left(Peer& /*from*/) {}
   /// The time of a steady clock, 0: not known. Asked when an RTS is kept, and when it is matched.
   [[nodiscard]] virtual std::uint64_t now_ns() const { return 0; }
   /// Does this process end? Then peers that wait for nothing may be gone.

@@ -161,10 +161,12 @@ void ReceiveSide::on_rts(Peer& peer, std::span<const std::byte> message, const v
   arrived.answered = Cancellation::answers_orphan(peer.receive_envelopes.find(rts.head.tag));
   unexpected_.store(arrived);
   if (room_bytes == 0) return;
-  if (expecting_ != 0 && left_.size() < left_max)
-    left_.push_back(&arrived);
-  else
+  if (expecting_ == 0 || left_.size() >= left_max) {
     take_at_once(arrived);
+    return;
+  }
+  left_.push_back(&arrived);
+  host_.note_left(peer);
 }
 
 void ReceiveSide::take_left() {
