@@ -194,11 +194,12 @@ class Process final : public Host {
     poll();
     protocol_.expect_no_longer();
   }
-  /// A probe that finds what is there.
-  void iprobe(int from, int tag) {
+  /// A probe that leaves what it finds. @returns  false: nothing is there
+  bool iprobe(int from, int tag) {
     Arrived* const found = protocol_.probe(*comm_, from, tag);
     if (found != nullptr) protocol_.note_found(*found);
     perform_actions();
+    return found != nullptr;
   }
   /// The end of a turn.
   void take_left() {

@@ -18,7 +18,10 @@ bool fits(int want_source, int want_tag, int source, int tag) {
 }  // namespace
 
 void Reference::post(int receive, int source, int tag) {
-  if (!take(receive, source, tag)) posted_.push_back({receive, source, tag});
+  if (const auto send_id = take(source, tag))
+    give(receive, *send_id);
+  else
+    posted_.push_back({receive, source, tag});
 }
 
 void Reference::arrive(const Arrival& message) {
@@ -31,14 +34,18 @@ void Reference::arrive(const Arrival& message) {
   unexpected_.push_back(message);
 }
 
-bool Reference::take(int receive, int source, int tag) {
-  for (std::size_t i = 0; i < unexpected_.size(); ++i) {
-    if (!fits(source, tag, unexpected_[i].source, unexpected_[i].tag)) continue;
-    matches_[receive] = unexpected_[i].send_id;
-    unexpected_.erase(unexpected_.begin() + static_cast<std::ptrdiff_t>(i));
-    return true;
-  }
-  return false;
+std::vector<Reference::Arrival>::const_iterator Reference::find(int source, int tag) const {
+  return std::find_if(unexpected_.begin(), unexpected_.end(), [source, tag](const Arrival& each) {
+    return fits(source, tag, each.source, each.tag);
+  });
+}
+
+std::optional<int> Reference::take(int source, int tag) {
+  const auto found = find(source, tag);
+  if (found == unexpected_.end()) return std::nullopt;
+  const int send_id = found->send_id;
+  unexpected_.erase(found);
+  return send_id;
 }
 
 void Reference::cancelled(int receive) {
@@ -243,6 +250,29 @@ bool Simulator::post(Rank& rank, const Step& step) {
   return true;
 }
 
+/// The poll of a probe that has found nothing.
+void Simulator::look(Rank& rank, const Step& step) {
+  Process& self = *rank.process;
+  if (self.protocol().probe(self.comm(), step.peer, step.tag) == nullptr)
+    self.expect_receive([&] { progress(rank); });
+}
+
+/// A matched probe. @returns  false: nothing is there
+bool Simulator::hold(Rank& rank, const Step& step) {
+  look(rank, step);
+  const std::optional<int> expected = rank.reference.take(step.peer, step.tag);
+  Arrived* const found = rank.process->improbe(step.peer, step.tag);
+  if ((found != nullptr) != expected.has_value())
+    throw Violation("a matched probe and MPI disagree");
+  if (found != nullptr) rank.held.push_back({found, *expected, step.bytes});
+  return found != nullptr;
+}
+
+void Simulator::receive(Rank& rank, const Held& held) {
+  rank.reference.give(static_cast<int>(rank.process->receives().size()), held.send_id);
+  rank.process->imrecv(*held.message, held.bytes);
+}
+
 /// @returns  false when the process goes on later
 bool Simulator::do_step(Rank& rank, const Step& step) {
   Process& self = *rank.process;
@@ -271,13 +301,25 @@ bool Simulator::do_step(Rank& rank, const Step& step) {
       if (!receive.complete && !receive.cancelled) self.cancel(receive);
       return true;
     }
+    case Step::What::hold: hold(rank, step); return true;
     case Step::What::improbe: {
-      if (self.protocol().probe(self.comm(), step.peer, step.tag) == nullptr)
-        self.expect_receive([&] { progress(rank); });
-      const int index = static_cast<int>(self.receives().size());
-      const bool expected = rank.reference.take(index, step.peer, step.tag);
-      const bool found = self.improbe_and_receive(step.peer, step.tag, step.bytes) != nullptr;
-      if (found != expected) throw Violation("a matched probe and MPI disagree");
+      if (!hold(rank, step)) return true;
+      const Held held = rank.held.back();
+      rank.held.pop_back();
+      receive(rank, held);
+      return true;
+    }
+    case Step::What::receive_held: {
+      if (rank.held.empty()) return true;
+      const Held held = rank.held.front();
+      rank.held.pop_front();
+      receive(rank, held);
+      return true;
+    }
+    case Step::What::iprobe: {
+      look(rank, step);
+      const bool expected = rank.reference.has(step.peer, step.tag);
+      if (self.iprobe(step.peer, step.tag) != expected) throw Violation("a probe and MPI disagree");
       return true;
     }
     case Step::What::wait_send:
@@ -316,7 +358,8 @@ void Simulator::go_on(Rank& rank) {
     ++rank.next_step;
   }
   rank.inside = true;  // in MPI_Finalize
-  progress(rank);
+  do progress(rank);
+  while (rank.process->protocol().has_left());
 }
 
 void Simulator::loop() {
@@ -369,6 +412,7 @@ std::uint64_t Simulator::run(std::vector<std::vector<Step>> programs) {
 void Simulator::wind_up() {
   // Whatever the reference has matched must have ended by now.
   for (Rank& rank : ranks_) {
+    if (rank.process->protocol().has_left()) throw Violation("messages are left for a turn");
     for (Receive& receive : rank.process->receives()) {
       if (rank.reference.match_of(receive.index) >= 0 && !receive.complete)
         throw Violation("deadlock: a matched receive never completed");
@@ -389,6 +433,13 @@ void Simulator::wind_up() {
     }
   }
   run(std::move(cancels));
+  std::vector<std::vector<Step>> held(ranks_.size());
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    Step step;
+    step.what = Step::What::receive_held;
+    held[i].assign(ranks_[i].held.size(), step);
+  }
+  run(std::move(held));
   Step probe;
   probe.what = Step::What::improbe;
   probe.peer = any_source;

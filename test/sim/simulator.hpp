@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <vector>
 
@@ -36,6 +37,9 @@ struct Step {
     wait_receive,  ///< for receive number `which` of this process
     cancel,        ///< receive number `which`, when it exists and has not ended
     improbe,       ///< and receive what it finds
+    hold,          ///< a matched probe: what it finds is received later
+    receive_held,  ///< what has been held longest
+    iprobe,        ///< look, and leave what is there
   };
   What what = What::compute;
   std::uint64_t ns = 0;
@@ -58,8 +62,12 @@ class Reference {
   };
   void post(int receive, int source, int tag);
   void arrive(const Arrival& message);
-  /// @returns  false when nothing is there
-  bool take(int receive, int source, int tag);
+  /// A matched probe, or the receive of a message that is there. @returns  its send's id
+  [[nodiscard]] std::optional<int> take(int source, int tag);
+  void give(int receive, int send_id) { matches_[receive] = send_id; }
+  [[nodiscard]] bool has(int source, int tag) const {
+    return find(source, tag) != unexpected_.end();
+  }
   void cancelled(int receive);
   /// @returns  the send's id, or -1
   [[nodiscard]] int match_of(int receive) const;
@@ -70,6 +78,8 @@ class Reference {
     int source;
     int tag;
   };
+  [[nodiscard]] std::vector<Arrival>::const_iterator find(int source, int tag) const;
+
   std::vector<Posted> posted_;
   std::vector<Arrival> unexpected_;
   std::map<int, int> matches_;
@@ -122,6 +132,11 @@ class Simulator final : public Network {
       return at_ns != other.at_ns ? at_ns > other.at_ns : number > other.number;
     }
   };
+  struct Held {
+    Arrived* message;
+    int send_id;
+    std::size_t bytes;
+  };
   struct Rank {
     std::unique_ptr<Process> process;
     std::vector<Step> program;
@@ -131,6 +146,7 @@ class Simulator final : public Network {
     bool waiting = false;  ///< for a request; otherwise for a resume event
     std::deque<std::shared_ptr<Notice>> inbox;
     Reference reference;
+    std::deque<Held> held;              ///< by matched probes
     std::map<int, std::uint64_t> seen;  ///< forward messages given to the reference, by source
     std::map<int, std::map<std::uint64_t, Message>>
         early;  ///< and those that came before their turn
@@ -142,6 +158,9 @@ class Simulator final : public Network {
   bool do_step(Rank& rank, const Step& step);
   bool await_rtr(Rank& rank);
   bool post(Rank& rank, const Step& step);
+  void look(Rank& rank, const Step& step);
+  bool hold(Rank& rank, const Step& step);
+  void receive(Rank& rank, const Held& held);
   void progress(Rank& rank);
   void handle(Rank& rank, const Notice& notice);
   void send_chained(Job& job, std::uint64_t moved_ns);

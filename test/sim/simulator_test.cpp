@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "test/sim/simulator.hpp"
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -62,7 +63,7 @@ std::vector<Step> random_program(std::mt19937_64& random, int self, int ranks) {
                                   : static_cast<int>(below(static_cast<std::uint64_t>(ranks)));
     const int tag = one_envelope ? 1 : static_cast<int>(below(3));
     const std::size_t size = below(3) == 0 ? below(eager_limit_bytes + 1) : below(1000);
-    switch (below(16)) {
+    switch (below(17)) {
       case 0:
       case 1:
       case 2:
@@ -102,7 +103,8 @@ std::vector<Step> random_program(std::mt19937_64& random, int self, int ranks) {
       case 12: {
         Step step =
             receive(below(2) == 0 ? any_source : peer, 1000, false, below(2) == 0 ? any_tag : tag);
-        step.what = Step::What::improbe;
+        constexpr std::array kinds{Step::What::improbe, Step::What::hold, Step::What::iprobe};
+        step.what = kinds[below(kinds.size())];
         program.push_back(step);
         break;
       }
@@ -113,6 +115,7 @@ std::vector<Step> random_program(std::mt19937_64& random, int self, int ranks) {
         program.push_back(step);
         break;
       }
+      case 15: program.push_back(wait_for(Step::What::receive_held)); break;
       default: program.push_back(compute(below(8000)));
     }
   }
