@@ -115,8 +115,8 @@ void abort_device(const Communicator& communicator, const std::string& what) {
       "coll/mq: the device cannot carry out the barriers of the communicator with number " +
       std::to_string(communicator.context()) + " at rank " + std::to_string(communicator.self()) +
       " of " + std::to_string(communicator.size()) + ": " + what +
-      ". The job ends.\nHas a process, or overlap-softdevice, been killed? --mca "
-      "coll_mq_device off does without the device.");
+      ". The job ends.\nHas a process, or overlap-softdevice, been killed, or are descriptors or "
+      "/dev/shm used up? --mca coll_mq_device off does without the device.");
   abort_job(1);
 }
 
