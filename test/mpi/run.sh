@@ -176,6 +176,19 @@ if has abort; then
         done
     done
 fi
+# Ends of a program with the thread of common_overlap_progress, and its faults: exit status as with any other program.
+if has exits; then
+    for row in static:0 outstanding:3 beside:7 child:0 fault:0; do
+        for btl in vader,self tcp,self; do
+            name="exits: ${row%:*}, $btl" log=$build/exits_${row%:*}_$btl.log
+            timeout -k 5 60 mpirun -n 2 --mca btl $btl --mca common_overlap_progress on --mca pml_speculative_shared_memory auto \
+                "$build/exits" "${row%:*}" >"$log" 2>&1 </dev/null
+            status=$?
+            [ $status -eq "${row#*:}" ]
+            result "$name (exit status $status)" $? "$log"
+        done
+    done
+fi
 check_shared_memory
 # These have their own lines.
 if [ -f "$prefix/include/mpix_overlap.h" ]; then OVERLAP_BUILD=${build%/test-mpi} sh "$here/mpix.sh" || failed=1; fi

@@ -5,13 +5,14 @@
 #include <bit>
 
 #include "ompi/mca/common/overlap/process.hpp"
+#include "opal/mca/common/overlap/never_destroyed.hpp"
 
 #include "coll_mq_device_barriers.hpp"
 #include "protocol/barrier_plan.hpp"
 
 namespace overlap::coll_mq {
 
-Communicators communicators;
+Communicators& communicators = never_destroyed<Communicators>();
 Counters counters;
 
 namespace {

@@ -160,7 +160,7 @@ class Communicators {
   Buried buried_;
   std::vector<Stream*> left_;
 };
-extern Communicators communicators;
+extern Communicators& communicators;
 
 /// Register what takes messages in. For add_receiver().
 [[nodiscard]] int register_receiver();

@@ -7,13 +7,14 @@
 
 #include "ompi/mca/common/overlap/process.hpp"
 #include "opal/mca/common/overlap/message.hpp"
+#include "opal/mca/common/overlap/never_destroyed.hpp"
 
 #include "coll_mq_communicator.hpp"
 #include "coll_mq_device_barriers.hpp"
 
 namespace overlap::coll_mq {
 
-std::unique_ptr<Device> device;
+std::unique_ptr<Device>& device = never_destroyed<std::unique_ptr<Device>>();
 
 namespace {
 

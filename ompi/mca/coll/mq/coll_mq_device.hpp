@@ -60,7 +60,7 @@ class Device {
 };
 
 /// nullptr: barriers are carried out by the interpreter
-extern std::unique_ptr<Device> device;
+extern std::unique_ptr<Device>& device;
 
 /// Open the device of the network that btl/ring is told to use, if that one has management queues.
 /// Where it cannot be opened the job ends: all ranks must do the same.

@@ -4,6 +4,7 @@
 
 #include "ompi/mca/common/overlap/entry.hpp"
 #include "ompi/mca/common/overlap/process.hpp"
+#include "opal/mca/common/overlap/never_destroyed.hpp"
 
 #include "coll_mq_communicator.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 
 /// Requests for use again. MPI's bindings look into a request after it has been freed: none is
 /// deleted before the component is closed. Progress lock.
-std::vector<Request*> kept;
+std::vector<Request*>& kept = never_destroyed<std::vector<Request*>>();
 
 Request& request_of(ompi_request_t* ompi) noexcept { return *reinterpret_cast<Request*>(ompi); }
 

@@ -11,6 +11,10 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
 
 namespace overlap {
 namespace {
@@ -79,6 +83,18 @@ void ask_for_short_slice() noexcept {
 std::uint64_t ns_of(const timespec& time) noexcept {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+/// exit() runs what is registered in the reverse order: this in front of what the program has
+/// registered before its first large message, and of destructors of its objects.
+/// @param thread  nullptr: there is none
+void stop_at_exit(InterruptThread* thread) noexcept {
+  static std::atomic<InterruptThread*> running{nullptr};  // orders nothing: stop() joins
+  running.store(thread);
+  static const int registered = std::atexit([] {
+    if (InterruptThread* const last = running.exchange(nullptr)) last->stop();
+  });
+  static_cast<void>(registered);  // without room for it exit() runs as if there were no thread
 }
 
 /// Of the calling thread.
@@ -194,17 +210,19 @@ void InterruptThread::ring_for_work() noexcept {
 }
 
 bool InterruptThread::start() noexcept {
-  if (state_ != State::none) return false;
-  state_ = State::refused;
+  State none = State::none;
+  if (!state_.compare_exchange_strong(none, State::refused)) return false;
   if (const char* reason = why_impossible()) {
     report_no_thread(reason);
     return false;
   }
-  // Signals are the application's.
-  sigset_t all;
+  // Signals are the application's, but for those of a thread's own instructions: blocked, they end
+  // the process without its handlers.
+  sigset_t blocked;
   sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  sigfillset(&blocked);
+  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&blocked, own);
+  pthread_sigmask(SIG_SETMASK, &blocked, &before);
   const int error = make_thread();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) {
@@ -214,8 +232,11 @@ bool InterruptThread::start() noexcept {
   }
   pthread_setname_np(thread_, "overlap");
   if (node_.has_bell() && why_no_core_to_spare() == nullptr) widen_binding(thread_);
-  state_ = State::running;
-  return true;
+  stop_at_exit(this);
+  State refused = State::refused;
+  if (state_.compare_exchange_strong(refused, State::running)) return true;
+  join();
+  return false;
 }
 
 /// @returns  0, or errno
@@ -224,6 +245,7 @@ int InterruptThread::make_thread() noexcept {
   // nobody wakes it for messages through shared memory.
   if (why_not_on_node(node_) == nullptr) static_cast<void>(node_.open_bell());
   if (!watch_.open(&node_.bell())) return errno;
+  owner_ = getpid();
   return pthread_create(
       &thread_, nullptr,
       [](void* self) -> void* {
@@ -238,7 +260,12 @@ int InterruptThread::make_thread() noexcept {
 }
 
 void InterruptThread::stop() noexcept {
-  if (std::exchange(state_, State::stopped) != State::running) return;
+  if (state_.exchange(State::stopped) == State::running) join();
+}
+
+void InterruptThread::join() noexcept {
+  stop_at_exit(nullptr);
+  if (getpid() != owner_) return;
   stopping_.store(true, std::memory_order_release);
   watch_.ring(0);
   pthread_join(thread_, nullptr);

@@ -110,7 +110,8 @@ class InterruptThread {
   }
   /// @thread  progress lock NOT held
   void ring(std::uint32_t delay_ns) noexcept { watch_.ring(delay_ns); }
-  /// End the thread; a later demand makes no new one. @thread  MPI thread, lock NOT held
+  /// End the thread; a later demand makes no new one. Also by exit(), which then may run
+  /// destructors of what the thread would write into. @thread  any but itself, lock NOT held
   void stop() noexcept;
 
  private:
@@ -122,6 +123,7 @@ class InterruptThread {
   void wake_or_leave() noexcept;
   [[nodiscard]] bool start() noexcept;
   [[nodiscard]] int make_thread() noexcept;
+  void join() noexcept;
   void watch_stay(bool on) noexcept;
   void stays() noexcept;
   void note_futile_wake() noexcept;
@@ -185,7 +187,9 @@ class InterruptThread {
   Helper helper_;
   Interruption<InterruptThread> interruption_{*this};
   pthread_t thread_{};
-  State state_ = State::none;
+  /// Changed under the progress lock, but by exit(). Orders nothing: join() does.
+  std::atomic<State> state_{State::none};
+  pid_t owner_ = 0;  ///< of the thread: a process that has been forked has none
   bool serves_node_ = false;
   bool node_choice_reported_ = false;
   const BtlCapability* network_ = nullptr;  ///< of the BTL that serve_network() has taken

@@ -48,7 +48,7 @@ using node::Doze;
 ///   nothing is wanted or nothing left -> D2 doze.load under the lock, by a call that has changed
 ///   that. The lock orders the two: a later change sees that it must ring. Other values may be seen
 ///   late: a nap ends by itself.
-///   D3 doze.store(armed, seq_cst) before look_again() here; the message before the load of doze by
+///   D3 doze.store(armed), fence before look_again() here; the message before the load of doze by
 ///   a neighbour (node/wake.hpp): one of the two sees what the other has written. A call that
 ///   lists a wait while the thread is armed looks again for the same reason.
 template <class Host>
@@ -215,7 +215,8 @@ class Interruption {
     if (turn.moved) return Look::moved;
     if (turn.readable) return Look::stalled;
     if (turn.blind) return Look::blind;
-    host_.doze().store(Doze::armed, std::memory_order_seq_cst);  // D1, D3
+    host_.doze().store(Doze::armed, std::memory_order_relaxed);  // D1, D3
+    host_.fence();
     if (!host_.look_again(true)) return Look::quiet;
     host_.doze().store(Doze::awake, std::memory_order_relaxed);
     return Look::moved;

@@ -6,10 +6,11 @@
 
 #include "ompi/mca/common/overlap/settings.hpp"
 #include "opal/mca/common/overlap/message.hpp"
+#include "opal/mca/common/overlap/never_destroyed.hpp"
 
 namespace overlap {
 
-NodeArea node_area;
+NodeArea& node_area = never_destroyed<NodeArea>();
 
 namespace {
 

@@ -49,7 +49,7 @@ class NodeArea {
 };
 
 /// The one of this process.
-extern NodeArea node_area;
+extern NodeArea& node_area;
 
 /// Has that process, of whatever node, said that its interrupt thread may sleep on what an adapter
 /// reports? @thread  MPI

@@ -4,6 +4,7 @@
 
 #include "ompi/mca/common/overlap/openmpi.hpp"
 #include "ompi/mca/common/overlap/protocol/spare_core.hpp"
+#include "opal/mca/common/overlap/never_destroyed.hpp"
 
 #if OVERLAP_HAVE_HWLOC
 #include <hwloc.h>
@@ -38,9 +39,11 @@ Topology load_topology() noexcept {
   if (hwloc_topology_load(topology) != 0) return nullptr;
   return owner;
 }
+Topology& topology_read = never_destroyed<Topology>();
+
 hwloc_topology_t topology_of_node() noexcept {
-  static const Topology topology = load_topology();
-  return topology.get();
+  if (!topology_read) topology_read = load_topology();
+  return topology_read.get();
 }
 
 struct BitmapFree {
@@ -118,6 +121,8 @@ const char* why_no_core_to_spare() noexcept {
   return leaves_core_to_spare(use) ? nullptr : full;
 }
 
+void forget_cores() noexcept { topology_read.reset(); }
+
 void widen_binding(pthread_t thread) noexcept {
   hwloc_topology_t topology = topology_of_node();
   if (topology == nullptr) return;
@@ -137,6 +142,8 @@ void widen_binding(pthread_t thread) noexcept {
 const char* why_no_core_to_spare() noexcept {
   return "this build knows nothing of cores (hwloc was missing)";
 }
+void forget_cores() noexcept {}
+
 void widen_binding(pthread_t) noexcept {}
 
 #endif

@@ -12,6 +12,9 @@ namespace overlap {
 /// @returns  nullptr, or what rules it out, for messages
 [[nodiscard]] const char* why_no_core_to_spare() noexcept;
 
+/// Give back what has been read of the node.
+void forget_cores() noexcept;
+
 /// Let a thread of this process run on all cores of the NUMA nodes that the caller is bound to
 /// (P4.6): on the caller's own core alone it could only work while that waits.
 /// @thread  MPI thread

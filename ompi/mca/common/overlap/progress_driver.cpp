@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ompi/mca/common/overlap/progress_driver.hpp"
 
+#include "opal/mca/common/overlap/node/layout.hpp"
+
 namespace overlap {
 
 void ProgressDriver::adopt_btls() noexcept {
@@ -80,7 +82,10 @@ int ProgressDriver::poll_more(bool events_now) {
   turns_.store(turns() + 1, std::memory_order_relaxed);
   // Visible before the next poll begins: a helper that sees two more of them knows that one has
   // begun since.
-  if (shared_turns_ != nullptr) shared_turns_->store(turns(), std::memory_order_seq_cst);
+  if (shared_turns_ != nullptr) {
+    shared_turns_->store(turns(), std::memory_order_relaxed);
+    node::full_fence();
+  }
   if (on_stay_ != nullptr && ++stay_turns_ == stay_turns_max) {
     stay_turns_ = 0;
     on_stay_(stay_context_);

@@ -7,6 +7,7 @@
 
 #include "ompi/mca/common/overlap/entry.hpp"
 #include "ompi/mca/common/overlap/settings.hpp"
+#include "opal/mca/common/overlap/never_destroyed.hpp"
 
 namespace overlap {
 namespace {
@@ -25,12 +26,12 @@ struct Early {
 };
 
 Early& early() {
-  static Early all;
+  static auto& all = never_destroyed<Early>();
   return all;
 }
 
 std::vector<AddedReceiver>& receivers() {
-  static std::vector<AddedReceiver> all;
+  static auto& all = never_destroyed<std::vector<AddedReceiver>>();
   return all;
 }
 

@@ -5,12 +5,13 @@
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
 #include "opal/mca/common/overlap/counters.hpp"
+#include "opal/mca/common/overlap/never_destroyed.hpp"
 
 namespace overlap {
 namespace {
 
 std::vector<CounterReport>& reports() {
-  static std::vector<CounterReport> all;
+  static auto& all = never_destroyed<std::vector<CounterReport>>();
   return all;
 }
 

@@ -8,7 +8,9 @@
 #include "opal/mca/common/overlap/message.hpp"
 #include "opal/mca/common/overlap/version_check.hpp"
 
+#include "osc_newrma_copied.hpp"
 #include "osc_newrma_offer.hpp"
+#include "osc_newrma_operation.hpp"
 #include "osc_newrma_window.hpp"
 
 extern "C" {
@@ -86,7 +88,11 @@ int component_init(bool, bool) noexcept {
   });
 }
 
-int component_finalize() noexcept { return OMPI_SUCCESS; }
+int component_finalize() noexcept {
+  forget_lists();
+  forget_buffers();
+  return OMPI_SUCCESS;
+}
 
 /// Has --mca osc left no other component, and MPI would only say that the window is invalid?
 bool is_alone() noexcept {

@@ -5,6 +5,7 @@
 #include "ompi/mca/common/overlap/kernel_copy.hpp"
 #include "ompi/mca/common/overlap/process.hpp"
 #include "opal/mca/common/overlap/message.hpp"
+#include "opal/mca/common/overlap/never_destroyed.hpp"
 
 #include "osc_newrma_keys.hpp"
 #include "osc_newrma_window.hpp"
@@ -16,10 +17,10 @@ namespace {
 // The data of a longer accumulate does not lie on the stack meanwhile.
 constexpr std::uint64_t stack_max_bytes = 2048;
 // It lies here, before and after: memory that is given back each time is the system's each time.
-std::vector<std::byte> long_data;
-std::vector<std::byte> long_old;
+std::vector<std::byte>& long_data = never_destroyed<std::vector<std::byte>>();
+std::vector<std::byte>& long_old = never_destroyed<std::vector<std::byte>>();
 // The bytes of several blocks.
-std::vector<std::byte> packed;
+std::vector<std::byte>& packed = never_destroyed<std::vector<std::byte>>();
 // Packed or unpacked at a time.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 16U;
 // From so many blocks on one call of the kernel for many pays for the look at whom it reaches.
@@ -69,6 +70,10 @@ void note_piece(AskingPace& pace, std::size_t blocks) noexcept {
 bool is_no_op(const OperationCall& call) noexcept { return call.op == &ompi_mpi_op_no_op.op; }
 
 }  // namespace
+
+void forget_buffers() noexcept {
+  for (std::vector<std::byte>* const each : {&long_data, &long_old, &packed}) *each = {};
+}
 
 std::uint64_t target_address(const WindowMemory& memory, const OperationCall& call) noexcept {
   return memory.address_of(call.target) + call.start +

@@ -92,4 +92,7 @@ class CopiedMemory {
   std::vector<node::Place> places_;
 };
 
+/// Give back the memory that long data has lain in.
+void forget_buffers() noexcept;
+
 }  // namespace overlap::newrma

@@ -9,6 +9,8 @@
 #include <span>
 #include <unordered_map>
 
+#include "opal/mca/common/overlap/never_destroyed.hpp"
+
 extern "C" ompi_osc_base_component_t mca_osc_newrma_component;
 
 namespace overlap::newrma {
@@ -19,7 +21,8 @@ const mca_base_component_t* component() { return &mca_osc_newrma_component.osc_v
 /// Asked for once for each process. @returns  nullopt: it has no osc/newrma
 std::optional<std::uint32_t> priority_of(const ompi_proc_t& process) {
   static std::mutex lock;  // protects `known`: two threads may make windows
-  static std::unordered_map<std::uint64_t, std::optional<std::uint32_t>> known;
+  static auto& known =
+      never_destroyed<std::unordered_map<std::uint64_t, std::optional<std::uint32_t>>>();
   const std::scoped_lock locked(lock);
   opal_process_name_t name = process.super.proc_name;
   const auto [place, is_new] =

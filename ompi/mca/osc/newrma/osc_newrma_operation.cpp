@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "osc_newrma_operation.hpp"
 
+#include "opal/mca/common/overlap/never_destroyed.hpp"
+
 #include "osc_newrma_transfer.hpp"
 
 namespace overlap::newrma {
@@ -38,7 +40,7 @@ class SpareLists {
   std::array<std::vector<Block>, 4> lists_;
   std::size_t count_ = 0;
 };
-SpareLists spare_lists;
+SpareLists& spare_lists = never_destroyed<SpareLists>();
 
 bool is_replace(const ompi_op_t* op) noexcept { return op == &ompi_mpi_op_replace.op; }
 bool is_no_op(const ompi_op_t* op) noexcept { return op == &ompi_mpi_op_no_op.op; }
@@ -50,6 +52,8 @@ bool may_go(const ompi_datatype_t* type) noexcept {
 }
 
 }  // namespace
+
+void forget_lists() noexcept { spare_lists = {}; }
 
 void compare_and_swap_element(std::byte* memory, const void* compare, const void* origin,
                               void* result, std::uint64_t bytes) noexcept {

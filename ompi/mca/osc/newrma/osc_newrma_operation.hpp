@@ -138,4 +138,7 @@ class RmaOperation : public Operation {
   std::vector<std::byte> gapped_result_;
 };
 
+/// Give back the memory of lists that are kept for use again.
+void forget_lists() noexcept;
+
 }  // namespace overlap::newrma

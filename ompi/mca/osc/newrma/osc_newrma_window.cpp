@@ -5,9 +5,10 @@
 #include "ompi/mca/common/overlap/process.hpp"
 #include "ompi/mca/common/overlap/waiting.hpp"
 #include "opal/mca/common/overlap/message.hpp"
+#include "opal/mca/common/overlap/never_destroyed.hpp"
 
 namespace overlap::newrma {
-Windows windows;
+Windows& windows = never_destroyed<Windows>();
 Counters counters;
 
 Window::Window(ompi_win_t& win, ompi_communicator_t& comm, std::unique_ptr<WindowMemory> memory,

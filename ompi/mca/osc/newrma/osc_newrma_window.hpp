@@ -370,7 +370,7 @@ class Windows {
   static constexpr std::size_t served_max = 8;
   std::vector<Window*> served_;
 };
-extern Windows windows;
+extern Windows& windows;
 
 /// Register what takes messages in, once.
 [[nodiscard]] int register_receiver_once();

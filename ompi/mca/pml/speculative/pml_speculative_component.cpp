@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pml_speculative.hpp"
 
+#include "ompi/mca/common/overlap/node_cores.hpp"
 #include "ompi/mca/common/overlap/receivers.hpp"
 #include "ompi/mca/common/overlap/settings.hpp"
 #include "opal/mca/common/overlap/counters.hpp"
@@ -60,6 +61,8 @@ int component_close() noexcept {
         "speculative, or set pml = speculative in the parameter file.");
   delete pml;
   pml = nullptr;
+  node_area = {};
+  forget_cores();
   return OMPI_SUCCESS;
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "opal/mca/common/overlap/never_destroyed.hpp"
+
 namespace overlap {
 namespace {
 
@@ -14,7 +16,7 @@ struct Offer {
 };
 
 std::vector<Offer>& offers() {
-  static std::vector<Offer> all;
+  static auto& all = never_destroyed<std::vector<Offer>>();
   return all;
 }
 

@@ -4,12 +4,13 @@
 #include <utility>
 
 #include "opal/mca/common/overlap/counters.hpp"
+#include "opal/mca/common/overlap/never_destroyed.hpp"
 
 namespace overlap {
 namespace {
 
 std::vector<CounterReport>& requests() {
-  static std::vector<CounterReport> all;
+  static auto& all = never_destroyed<std::vector<CounterReport>>();
   return all;
 }
 

@@ -3,6 +3,7 @@
 #include "opal/mca/common/overlap/tunables.hpp"
 
 #include "opal/mca/common/overlap/message.hpp"
+#include "opal/mca/common/overlap/never_destroyed.hpp"
 #include "opal/mca/common/overlap/openmpi.hpp"
 
 namespace overlap {
@@ -16,7 +17,7 @@ struct Refused {
 };
 
 std::vector<Refused>& refused() {
-  static std::vector<Refused> settings;
+  static auto& settings = never_destroyed<std::vector<Refused>>();
   return settings;
 }
 
