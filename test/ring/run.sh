@@ -68,6 +68,8 @@ in place              | 2  | speculative     | completion chained               
 eager_flag            | 2  | speculative     | random speculation chained                                                       | --mca pml_speculative_hazard_control eager_flag
 not chained           | 2  | speculative     | random speculation chained                                                       | --mca btl_ring_chained 0
 16 in the polling set | 20 | speculative     | ring_crowd                                                                       |
+no rings              | 4  | speculative     | ring_deaf                                                                        | --mca btl_ring_rings off
+                      | 20 | speculative     | ring_deaf                                                                        |
 4 in the polling set  | 12 | ob1             | ring_crowd                                                                       | --mca btl_ring_polling_set 4
                       | 9  | speculative     | ring_completions                                                                 |
                       | 4  | speculative     | ring_onesided                                                                    |

@@ -34,15 +34,19 @@ Connector::Connector(Port& port, const VerbsOptions& options, bool atomics)
   }
 }
 
+PeerAddress Connector::own_address() const {
+  return {port_.ip, port_.transport, port_.subnet_prefix, port_.name()};
+}
+
 Address Connector::address() const noexcept {
-  PeerAddress own{port_.ip, port_.transport, port_.subnet_prefix, port_.name()};
+  PeerAddress own = own_address();
   own.ip.set_port(rdma_get_src_port(listener_.get()));
   return encode(own);
 }
 
 bool Connector::may_reach(const Address& peer) const noexcept {
   const auto address = decode(peer);
-  return address && same_network(*address, port_.transport, port_.subnet_prefix);
+  return address && same_network(*address, own_address());
 }
 
 void Connector::add(Connection& connection) {
@@ -79,11 +83,10 @@ Status Connector::connect(Connection& connection, const Address& peer,
   connection.initiator_depth = initiator_depth_max();
   connection.responder_depth = responder_depth_max();
   apply(connection, ConnectionEvent::connect_called);
-  if (!same_network(*address, port_.transport, port_.subnet_prefix)) {
-    apply(
-        connection, ConnectionEvent::failed,
-        "the ports are of different kinds (InfiniBand, RoCE and iWARP do not mix) or on different "
-        "InfiniBand subnets");
+  if (!same_network(*address, own_address())) {
+    apply(connection, ConnectionEvent::failed,
+          "the ports are of different kinds (InfiniBand, RoCE and iWARP do not mix), on different "
+          "InfiniBand subnets, or one has an IPv4 address and the other one only IPv6");
   }
   return Status::done;
 }

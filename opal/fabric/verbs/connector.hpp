@@ -79,6 +79,7 @@ class Connector {
   struct News;  // a copy of librdmacm's event, which must be handed back before its identifier may
                 // be destroyed
 
+  [[nodiscard]] PeerAddress own_address() const;
   [[nodiscard]] bool take_due(Event& event);
   void end(Connection& connection) noexcept;
   void mark_due(Connection& connection) noexcept;

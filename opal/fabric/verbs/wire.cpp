@@ -54,10 +54,9 @@ const char* text(Transport transport) noexcept {
   return "unknown";
 }
 
-bool same_network(const PeerAddress& peer, Transport transport,
-                  std::uint64_t subnet_prefix) noexcept {
-  return peer.transport == transport &&
-         (transport != Transport::infiniband || peer.subnet_prefix == subnet_prefix);
+bool same_network(const PeerAddress& one, const PeerAddress& other) noexcept {
+  return one.transport == other.transport && one.ip.is_v4() == other.ip.is_v4() &&
+         (one.transport != Transport::infiniband || one.subnet_prefix == other.subnet_prefix);
 }
 
 Address encode(const PeerAddress& address) noexcept {

@@ -55,9 +55,9 @@ struct PeerAddress {
   std::string port_name;            ///< "mlx5_0:1", for messages; shortened to what fits
 };
 
-/// Can a port connect to an address? InfiniBand is not routed between subnets, RoCE and iWARP are.
-[[nodiscard]] bool same_network(const PeerAddress& peer, Transport transport,
-                                std::uint64_t subnet_prefix) noexcept;
+/// Can two ports connect? InfiniBand is not routed between subnets, RoCE and iWARP are; and no
+/// address of IPv4 reaches one of IPv6.
+[[nodiscard]] bool same_network(const PeerAddress& one, const PeerAddress& other) noexcept;
 
 [[nodiscard]] Address encode(const PeerAddress& address) noexcept;
 /// @returns  nothing when the bytes are not an address that encode() made

@@ -114,9 +114,20 @@ TEST_CASE("Only ports of one kind, and of one InfiniBand subnet, can connect", "
   const auto there = decode(encode(address));
   REQUIRE(there.has_value());
   CHECK(there->subnet_prefix == 0x80fe);
-  CHECK(same_network(*there, Transport::infiniband, 0x80fe));
-  CHECK_FALSE(same_network(*there, Transport::infiniband, 1));
-  CHECK_FALSE(same_network(*there, Transport::roce, 0x80fe));
+  const auto own = [&there](Transport transport, std::uint64_t subnet_prefix) {
+    PeerAddress made = *there;
+    made.transport = transport;
+    made.subnet_prefix = subnet_prefix;
+    return made;
+  };
+  CHECK(same_network(*there, own(Transport::infiniband, 0x80fe)));
+  CHECK_FALSE(same_network(*there, own(Transport::infiniband, 1)));
+  CHECK_FALSE(same_network(*there, own(Transport::roce, 0x80fe)));
   address.transport = Transport::roce;
-  CHECK(same_network(address, Transport::roce, 1));  // routed
+  CHECK(same_network(address, own(Transport::roce, 1)));  // routed
+  // librdmacm binds to the one and is refused the other.
+  PeerAddress v6_only = v6("2001:db8::1", 1);
+  v6_only.transport = Transport::roce;
+  CHECK_FALSE(same_network(v6_only, own(Transport::roce, 1)));
+  CHECK_FALSE(same_network(own(Transport::roce, 1), v6_only));
 }

@@ -25,7 +25,7 @@
 #include "btl_ring_send.hpp"
 #include "btl_ring_sent.hpp"
 #include "btl_ring_upper.hpp"
-#include "buffer_pool.hpp"
+#include "peer_buffers.hpp"
 #include "completions.hpp"
 #include "deferred_failures.hpp"
 #include "receive_buffers.hpp"
@@ -104,7 +104,7 @@ class Transport final : private ConnectionObserver {
   std::unique_ptr<Segment> segment_;
   Completions completions_;
   ReceiveBuffers receives_;
-  BufferPool send_buffers_;
+  PeerBuffers send_buffers_;
   RegistrationCache registrations_;
   FrequentBuffers frequent_;
   FragmentPool fragments_;

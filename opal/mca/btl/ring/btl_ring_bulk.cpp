@@ -56,19 +56,19 @@ bool Bulk::try_fill_gather(BulkOperation& operation) {
       operation.request.gather[0] = {operation.message.data(), static_cast<std::uint32_t>(bytes),
                                      0};
     } else {
-      const auto index = parts_.send_buffers.try_take();
+      const auto index = parts_.send_buffers.try_take(operation.endpoint->number);
       if (!index) return false;
       operation.send_buffer = static_cast<std::int32_t>(*index);
       std::byte* const buffer = parts_.send_buffers.at(*index);
       std::memcpy(buffer, operation.message.data(), bytes);
       operation.request.gather[0] = {buffer, static_cast<std::uint32_t>(bytes),
-                                     parts_.send_buffers.local_key()};
+                                     parts_.send_buffers.local_key(*index)};
     }
   } else if (operation.local_address == nullptr && operation.done != nullptr) {
     const auto index = scratch_.try_take();
     if (!index) return false;
     operation.scratch = static_cast<std::int32_t>(*index);
-    operation.request.gather[0] = {scratch_.at(*index), 8, scratch_.local_key()};
+    operation.request.gather[0] = {scratch_.at(*index), 8, scratch_.local_key(*index)};
   }
   return true;
 }

@@ -16,6 +16,7 @@
 #include "btl_ring_registration.hpp"
 #include "btl_ring_upper.hpp"
 #include "buffer_pool.hpp"
+#include "peer_buffers.hpp"
 
 namespace overlap::ring {
 
@@ -26,7 +27,7 @@ struct BulkParts {
   Connector& connector;
   BusyEndpoints& busy;
   RegistrationCache& registrations;
-  BufferPool& send_buffers;  ///< for chained messages
+  PeerBuffers& send_buffers;  ///< for chained messages
   WakeUps<Endpoint>& wake_ups;
 };
 

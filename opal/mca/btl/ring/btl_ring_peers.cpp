@@ -5,7 +5,11 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <atomic>
 #include <stdexcept>
+#include <string>
+
+#include "opal/mca/common/overlap/message.hpp"
 
 #include "btl_ring_module.hpp"
 
@@ -21,8 +25,32 @@ struct Published {
   std::uint32_t address_bytes = 0;
   Network network;
   Secret secret{};
+  std::uint32_t channel_bytes = ring::channel_bytes();
+  std::uint32_t verbs_mtu = tunables.verbs_mtu;
 };
-static_assert(sizeof(Published) == 40);
+static_assert(sizeof(Published) == 48);
+
+/// Each one's messages must fit into the other one's receive buffers, and the packets of a
+/// connection have one size.
+bool is_like_this(const Published& other) noexcept {
+  const Published own;
+  return other.channel_bytes == own.channel_bytes && other.verbs_mtu == own.verbs_mtu;
+}
+
+/// Once: a parameter file of some nodes mostly concerns many.
+void report_unlike(const opal_proc_t& proc, const Published& other) {
+  static std::atomic_flag reported;
+  if (reported.test_and_set()) return;
+  const auto values = [](const Published& of) {
+    return "btl_ring_channel_bytes " + std::to_string(of.channel_bytes) +
+           " and btl_ring_verbs_mtu " + std::to_string(of.verbs_mtu);
+  };
+  show_message("btl/ring does not connect to process " +
+                   std::string(OPAL_NAME_PRINT(proc.proc_name)) + " on " + hostname(&proc) +
+                   ": that one has " + values(other) + ", this one " + values({}) +
+                   ". Give all processes of the job the same values.",
+               "btl/ring: unlike values");
+}
 
 Secret make_secret() {
   Secret secret;
@@ -59,6 +87,10 @@ std::optional<PeerAddress> Peers::find_address(opal_proc_t& proc) const {
   if (published.version != layout_version || published.network != network_ ||
       bytes.size() != sizeof published + published.address_bytes ||
       published.address_bytes > fabric::address_max_bytes) {
+    return std::nullopt;
+  }
+  if (!is_like_this(published)) {
+    report_unlike(proc, published);
     return std::nullopt;
   }
   PeerAddress found;

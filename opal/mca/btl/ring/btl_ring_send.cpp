@@ -51,7 +51,7 @@ void Sender::post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces&
 
 bool Sender::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces,
                               bool wakes) {
-  const auto index = parts_.buffers.try_take();
+  const auto index = parts_.buffers.try_take(endpoint.number);
   if (!index) return false;
   if (endpoint.sleeps && !wakes) wakes = parts_.wake_ups.must_wake(endpoint);
   std::byte* const buffer = parts_.buffers.at(*index);
@@ -64,7 +64,7 @@ bool Sender::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const 
   request.opcode = fabric::Opcode::send;
   request.gather_count = 1;
   request.gather[0] = {buffer, static_cast<std::uint32_t>(sizeof header) + pieces.bytes(),
-                       parts_.buffers.local_key()};
+                       parts_.buffers.local_key(*index)};
   request.inline_data = request.gather[0].bytes <= parts_.able.inline_max_bytes;
   request.signalled = true;  // it gives the buffer back
   request.solicited = wakes;

@@ -18,7 +18,7 @@
 #include "btl_ring_pieces.hpp"
 #include "btl_ring_sent.hpp"
 #include "btl_ring_upper.hpp"
-#include "buffer_pool.hpp"
+#include "peer_buffers.hpp"
 
 namespace overlap::ring {
 
@@ -30,7 +30,7 @@ struct SendParts {
   BusyEndpoints& busy;
   SentFragments& sent;
   FrequentBuffers& frequent;
-  BufferPool& buffers;  ///< of channel_bytes()
+  PeerBuffers& buffers;  ///< of channel_bytes()
   WakeUps<Endpoint>& wake_ups;
 };
 

@@ -5,18 +5,27 @@
 namespace overlap::ring {
 
 BufferPool::~BufferPool() {
-  if (buffers_ != nullptr) memory_.remove(region_);
+  for (Block& each : blocks_) memory_.remove(each.region);
 }
 
-bool BufferPool::try_make() {
-  if (buffers_ != nullptr) return false;
-  const std::size_t bytes = std::size_t{shape_.buffers} * shape_.buffer_bytes;
-  free_.reserve(shape_.buffers);
-  Lines made = allocate_lines(bytes);
-  region_ = memory_.add(made.get(), bytes, shape_.rights, shape_.what);
-  buffers_ = std::move(made);
-  for (std::uint32_t i = shape_.buffers; i > 0; --i) free_.push_back(i - 1);
-  return true;
+void BufferPool::make_first() {
+  Lines made = allocate_lines(block_bytes());
+  const auto region = memory_.add(made.get(), block_bytes(), shape_.rights, shape_.what);
+  add(std::move(made), region);
+}
+
+bool BufferPool::try_grow() {
+  Lines made = allocate_lines(block_bytes());
+  const auto region = memory_.try_add(made.get(), block_bytes(), shape_.rights);
+  if (region) add(std::move(made), *region);
+  return region.has_value();
+}
+
+void BufferPool::add(Lines memory, const fabric::MemoryRegion& region) {
+  const std::uint32_t first = size();
+  blocks_.push_back({std::move(memory), region});
+  free_.reserve(size());
+  for (std::uint32_t i = size(); i > first; --i) free_.push_back(i - 1);
 }
 
 }  // namespace overlap::ring

@@ -1,6 +1,6 @@
 // Pools of registered buffers, and the count of what is registered.
 // SPDX-License-Identifier: BSD-3-Clause
-#include "buffer_pool.hpp"
+#include "peer_buffers.hpp"
 
 #include <set>
 
@@ -28,7 +28,7 @@ TEST_CASE("BufferPool: nothing is registered before the first buffer is taken") 
     CHECK(at.device.registered.empty());
     REQUIRE(pool.try_take());
     CHECK(at.device.registered.size() == 1);
-    CHECK(at.device.registered.count(pool.local_key()) == 1);
+    CHECK(at.device.registered.count(pool.local_key(0)) == 1);
     CHECK(at.memory.bytes() == 256);
   }
   CHECK(at.device.registered.empty());
@@ -62,6 +62,54 @@ TEST_CASE("BufferPool: a device that refuses its memory is reported, and asked a
   CHECK(at.memory.bytes() == 0);
   at.device.registrations_allowed = 1;
   CHECK(pool.try_take() == 0U);
+}
+
+namespace {
+
+/// What a peer that takes no messages gets.
+unsigned take_all(PeerBuffers& buffers, std::uint32_t peer) {
+  unsigned taken = 0;
+  while (buffers.try_take(peer)) ++taken;
+  return taken;
+}
+
+}  // namespace
+
+TEST_CASE("PeerBuffers: peers that take no messages leave buffers to the others") {
+  Setting at;
+  PeerBuffers buffers(at.memory, shape);
+  std::set<std::byte*> taken;
+  for (std::uint32_t peer = 0; peer < 40; ++peer) {
+    const auto first = buffers.try_take(peer);
+    REQUIRE(first);
+    CHECK(taken.insert(buffers.at(*first)).second);
+    CHECK(at.device.registered.count(buffers.local_key(*first)) == 1);
+    CHECK(take_all(buffers, peer) <= 3);
+  }
+  CHECK(at.device.registered.size() == 40);
+}
+
+TEST_CASE("PeerBuffers: one peer has no more than there were at first") {
+  Setting at;
+  PeerBuffers buffers(at.memory, shape);
+  CHECK(take_all(buffers, 7) == 4);
+  CHECK(at.device.registered.size() == 1);
+  REQUIRE(buffers.try_take(3));
+  CHECK_FALSE(buffers.try_take(7));
+  buffers.give_back(2);
+  CHECK(buffers.try_take(7));
+}
+
+TEST_CASE("PeerBuffers: without memory for more a peer waits for one of the others'") {
+  Setting at;
+  at.device.registrations_allowed = 1;
+  PeerBuffers buffers(at.memory, shape);
+  CHECK(take_all(buffers, 0) == 4);
+  CHECK_FALSE(buffers.try_take(1));
+  buffers.give_back(0);
+  CHECK(buffers.try_take(1) == 0U);
+  at.device.registrations_allowed = 1;
+  CHECK(buffers.try_take(2) == 4U);
 }
 
 TEST_CASE("RegisteredMemory: the most that was registered at a time is kept") {
