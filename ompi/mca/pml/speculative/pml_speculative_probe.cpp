@@ -60,9 +60,15 @@ void fill_status(ompi_status_public_t* status, const Arrived& message) noexcept 
   status->_cancelled = 0;
 }
 
+/// A look of a call that stays in MPI, and copies itself what comes meanwhile.
+struct StayingEntry : Entry {
+  explicit StayingEntry(InterruptThread& /*interrupts*/) noexcept {}
+};
+
+template <class Guard>
 int improbe_once(int source, int tag, ompi_communicator_t* comm, int* matched,
                  ompi_message_t** message, ompi_status_public_t* status, Expectation& expectation) {
-  const LeavingEntry entry(pml->interrupts);
+  const Guard entry(pml->interrupts);
   Arrived* found = look_for(source, tag, comm, expectation);
   *matched = found != nullptr ? 1 : 0;
   *message = MPI_MESSAGE_NULL;
@@ -104,13 +110,12 @@ ReceiveRequest* receive_message(void* buffer, std::size_t count, ompi_datatype_t
   return request;
 }
 
-}  // namespace
-
-int iprobe(int source, int tag, ompi_communicator_t* comm, int* matched,
-           ompi_status_public_t* status) noexcept {
+template <class Guard>
+int look_once(int source, int tag, ompi_communicator_t* comm, int* matched,
+              ompi_status_public_t* status) {
   Expectation expectation;
   const int rc = guarded([&]() -> int {
-    const LeavingEntry entry(pml->interrupts);
+    const Guard entry(pml->interrupts);
     const Arrived* found = look_for(source, tag, comm, expectation);
     *matched = found != nullptr ? 1 : 0;
     if (found != nullptr) fill_status(status, *found);
@@ -121,31 +126,49 @@ int iprobe(int source, int tag, ompi_communicator_t* comm, int* matched,
   return rc;
 }
 
-int probe(int source, int tag, ompi_communicator_t* comm, ompi_status_public_t* status) noexcept {
-  int matched = 0;
-  int rc = OMPI_SUCCESS;
-  while (rc == OMPI_SUCCESS && matched == 0) rc = iprobe(source, tag, comm, &matched, status);
-  return rc;
-}
-
-int improbe(int source, int tag, ompi_communicator_t* comm, int* matched, ompi_message_t** message,
-            ompi_status_public_t* status) noexcept {
+template <class Guard>
+int take_once(int source, int tag, ompi_communicator_t* comm, int* matched,
+              ompi_message_t** message, ompi_status_public_t* status) {
   Expectation expectation;
   const int rc = guarded([&]() -> int {
-    return improbe_once(source, tag, comm, matched, message, status, expectation);
+    return improbe_once<Guard>(source, tag, comm, matched, message, status, expectation);
   });
   if (rc == OMPI_SUCCESS && *matched == 0) opal_progress();
   return rc;
 }
 
-int mprobe(int source, int tag, ompi_communicator_t* comm, ompi_message_t** message,
-           ompi_status_public_t* status) noexcept {
+/// A call that blocks: look until something has been found, and leave MPI.
+template <class Look>
+int look_until_found(Look&& look) {
   int matched = 0;
   int rc = OMPI_SUCCESS;
-  while (rc == OMPI_SUCCESS && matched == 0) {
-    rc = improbe(source, tag, comm, &matched, message, status);
-  }
+  while (rc == OMPI_SUCCESS && matched == 0) rc = look(matched);
+  pml->interrupts.ring_for_work();
   return rc;
+}
+
+}  // namespace
+
+int iprobe(int source, int tag, ompi_communicator_t* comm, int* matched,
+           ompi_status_public_t* status) noexcept {
+  return look_once<LeavingEntry>(source, tag, comm, matched, status);
+}
+
+int probe(int source, int tag, ompi_communicator_t* comm, ompi_status_public_t* status) noexcept {
+  return look_until_found(
+      [&](int& matched) { return look_once<StayingEntry>(source, tag, comm, &matched, status); });
+}
+
+int improbe(int source, int tag, ompi_communicator_t* comm, int* matched, ompi_message_t** message,
+            ompi_status_public_t* status) noexcept {
+  return take_once<LeavingEntry>(source, tag, comm, matched, message, status);
+}
+
+int mprobe(int source, int tag, ompi_communicator_t* comm, ompi_message_t** message,
+           ompi_status_public_t* status) noexcept {
+  return look_until_found([&](int& matched) {
+    return take_once<StayingEntry>(source, tag, comm, &matched, message, status);
+  });
 }
 
 int imrecv(void* buffer, std::size_t count, ompi_datatype_t* type, ompi_message_t** message,
