@@ -39,11 +39,11 @@ Topology load_topology() noexcept {
   if (hwloc_topology_load(topology) != 0) return nullptr;
   return owner;
 }
-Topology& topology_read = never_destroyed<Topology>();
+std::optional<Topology>& topology_read = never_destroyed<std::optional<Topology>>();
 
 hwloc_topology_t topology_of_node() noexcept {
-  if (!topology_read) topology_read = load_topology();
-  return topology_read.get();
+  if (!topology_read) topology_read.emplace(load_topology());
+  return topology_read->get();
 }
 
 struct BitmapFree {
