@@ -41,15 +41,51 @@ void be_child(MPI_Comm parent) {
   MPI_Comm_disconnect(&parent);
 }
 
+/// The child is spawned by all processes, and says goodbye to more of them than it has send buffers
+/// at first.
+int talk_to_common_child(char* program) {
+  MPI_Comm child = MPI_COMM_NULL;
+  MPI_Comm_spawn(program, MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &child,
+                 MPI_ERRCODES_IGNORE);
+  int got = -1, flag = 0;
+  for (int i = 0; i < turns; ++i) {
+    MPI_Send(&i, 1, MPI_INT, 0, 1, child);
+    MPI_Recv(&got, 1, MPI_INT, 0, 1, child, MPI_STATUS_IGNORE);
+  }
+  MPI_Comm_disconnect(&child);
+  // Who takes the end for a fault ends the job.
+  const double end_s = MPI_Wtime() + 1;
+  while (MPI_Wtime() < end_s) MPI_Iprobe(0, 5, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+  MPI_Barrier(MPI_COMM_WORLD);
+  return got == turns - 1 ? 0 : 1;
+}
+
+void be_common_child(MPI_Comm parents, int count) {
+  int got = -1;
+  for (int i = 0; i < turns; ++i) {
+    for (int rank = 0; rank < count; ++rank) {
+      MPI_Recv(&got, 1, MPI_INT, rank, 1, parents, MPI_STATUS_IGNORE);
+      MPI_Send(&got, 1, MPI_INT, rank, 1, parents);
+    }
+  }
+  MPI_Comm_disconnect(&parents);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm parent = MPI_COMM_NULL;
   MPI_Comm_get_parent(&parent);
-  int wrong = 0;
-  if (parent != MPI_COMM_NULL) {
+  int wrong = 0, ranks = 1, parents = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (parent != MPI_COMM_NULL) MPI_Comm_remote_size(parent, &parents);
+  if (parents > 1) {
+    be_common_child(parent, parents);
+  } else if (parents == 1) {
     be_child(parent);
+  } else if (ranks > 1) {
+    wrong = talk_to_common_child(argv[0]);
   } else {
     for (int round = 0; round < rounds; ++round) wrong += talk_to_child(argv[0]);
     std::printf("%d values wrong\n", wrong);

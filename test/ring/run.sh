@@ -172,11 +172,11 @@ result "$name" $? "$log"
 # What spawned processes have sent last arrives when the job ends (a wire of 10 ms sees to that): nobody above the BTL may be called then.
 # The launcher of 4.1 stands still in one of ten spawns (PMIx_Init of the child); such a run says nothing, three others must.
 log=$build/ring_goodbye.log
-spawned_jobs() {
-    export OMPI_MCA_btl=ring,tcp,self OMPI_MCA_pml=speculative OMPI_MCA_btl_ring_soft_domain="goodbye-$$" OMPI_MCA_btl_ring_soft_latency=10000000
+spawned_jobs() { # RANKS
+    export OMPI_MCA_btl=ring,tcp,self OMPI_MCA_pml=speculative OMPI_MCA_btl_ring_soft_domain="goodbye-$$"
     ended=0
     for _ in 1 2 3 4 5 6 7 8; do
-        timeout -k 5 20 mpirun -n 1 "$build/ring_goodbye" >"$log" 2>&1 </dev/null
+        timeout -k 5 20 mpirun -n "$1" "$build/ring_goodbye" >"$log" 2>&1 </dev/null
         case $? in
             0) ended=$((ended + 1)) ;;
             124 | 137) ;;
@@ -186,8 +186,19 @@ spawned_jobs() {
     done
     return 124
 }
-(spawned_jobs)
+(export OMPI_MCA_btl_ring_soft_latency=10000000
+ spawned_jobs 1)
 result "ring_goodbye speculative, three times" $? "$log"
+(export OMPI_MCA_btl_ring_rings=off OMPI_MCA_btl_ring_send_buffers=4
+ spawned_jobs 8)
+result "ring_goodbye speculative, to 8 processes with 4 buffers, three times" $? "$log"
+
+# Parameters of some processes only: one sentence, and another BTL carries the messages.
+log=$build/ring_unlike.log
+timeout -k 5 60 mpirun -n 2 --mca pml speculative --mca btl ring,tcp,self \
+    sh -c '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || export OMPI_MCA_btl_ring_channel_bytes=16384; exec "$0"' "$build/pt2pt" >"$log" 2>&1 </dev/null &&
+    [ "$(grep -c 'btl/ring does not connect to process .*btl_ring_channel_bytes 16384' "$log")" -eq 1 ]
+result "channel_bytes of one process differ: says so once, tcp" $? "$log"
 
 sh "$ring/faults.sh" || failed=1
 exit $failed

@@ -8,23 +8,29 @@ BufferPool::~BufferPool() {
   for (Block& each : blocks_) memory_.remove(each.region);
 }
 
+/// Memory of a block, and room for what add() enters: nothing throws once it is registered.
+Lines BufferPool::make_block() {
+  blocks_.reserve(blocks_.size() + 1);
+  free_.reserve(std::size_t{size()} + shape_.buffers);
+  return allocate_lines(block_bytes());
+}
+
 void BufferPool::make_first() {
-  Lines made = allocate_lines(block_bytes());
+  Lines made = make_block();
   const auto region = memory_.add(made.get(), block_bytes(), shape_.rights, shape_.what);
   add(std::move(made), region);
 }
 
 bool BufferPool::try_grow() {
-  Lines made = allocate_lines(block_bytes());
+  Lines made = make_block();
   const auto region = memory_.try_add(made.get(), block_bytes(), shape_.rights);
   if (region) add(std::move(made), *region);
   return region.has_value();
 }
 
-void BufferPool::add(Lines memory, const fabric::MemoryRegion& region) {
+void BufferPool::add(Lines memory, const fabric::MemoryRegion& region) noexcept {
   const std::uint32_t first = size();
   blocks_.push_back({std::move(memory), region});
-  free_.reserve(size());
   for (std::uint32_t i = size(); i > first; --i) free_.push_back(i - 1);
 }
 

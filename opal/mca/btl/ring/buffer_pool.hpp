@@ -69,8 +69,9 @@ class BufferPool {
   [[nodiscard]] std::size_t block_bytes() const noexcept {
     return std::size_t{shape_.buffers} * shape_.buffer_bytes;
   }
+  [[nodiscard]] Lines make_block();
   void make_first();
-  void add(Lines memory, const fabric::MemoryRegion& region);
+  void add(Lines memory, const fabric::MemoryRegion& region) noexcept;
 
   RegisteredMemory& memory_;
   BufferPoolShape shape_;

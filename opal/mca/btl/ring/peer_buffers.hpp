@@ -11,32 +11,37 @@ namespace overlap::ring {
 /// The buffers that messages of the send/receive channel lie in until they have arrived.
 ///
 /// A peer that is outside MPI takes no more messages once its own buffers are full: those that are
-/// on their way to it wait with their send buffers for as long as it computes. So one peer never
-/// gets more than one block of the pool has, and one that holds less than its share gets another
-/// block where there is none left: what is for it, and what it waits for, goes on.
+/// on their way to it wait with their send buffers for as long as it computes. So what peers hold
+/// beyond their shares is never more than one block of the pool, and a peer that holds less than
+/// its share gets another block where there is none left: what is for it, and what it waits for,
+/// goes on. The pool has a block and a share for each peer at most.
 ///
 /// @thread  Guard held
 class PeerBuffers {
  public:
   /// @param memory  outlives it
   PeerBuffers(RegisteredMemory& memory, const BufferPoolShape& shape) noexcept
-      : pool_(memory, shape), block_(shape.buffers), share_(std::max(shape.buffers / 8, 1U)) {}
+      : pool_(memory, shape),
+        share_(std::max(shape.buffers / 8, 1U)),
+        beyond_left_(shape.buffers - share_) {}
 
   /// @param peer  its number
   /// @returns  nullopt: it holds as many as it may have for now
   [[nodiscard]] std::optional<std::uint32_t> try_take(std::uint32_t peer) {
     if (peer >= held_.size()) held_.resize(std::size_t{peer} + 1);
-    if (held_[peer] >= block_) return std::nullopt;
+    const bool beyond = held_[peer] >= share_;
+    if (beyond && beyond_left_ == 0) return std::nullopt;
     auto index = pool_.try_take();
-    if (!index && held_[peer] < share_ && pool_.try_grow()) index = pool_.try_take();
+    if (!index && !beyond && pool_.try_grow()) index = pool_.try_take();
     if (!index) return std::nullopt;
     owners_.resize(pool_.size());
     owners_[*index] = peer;
     ++held_[peer];
+    if (beyond) --beyond_left_;
     return index;
   }
   void give_back(std::uint32_t index) noexcept {
-    --held_[owners_[index]];
+    if (held_[owners_[index]]-- > share_) ++beyond_left_;
     pool_.give_back(index);
   }
   [[nodiscard]] std::byte* at(std::uint32_t index) noexcept { return pool_.at(index); }
@@ -46,8 +51,8 @@ class PeerBuffers {
 
  private:
   BufferPool pool_;
-  std::uint32_t block_;
   std::uint32_t share_;
+  std::uint32_t beyond_left_;          ///< that may still be taken by peers with their share
   std::vector<std::uint32_t> held_;    ///< by number of the peer
   std::vector<std::uint32_t> owners_;  ///< by index
 };
