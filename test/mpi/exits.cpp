@@ -77,10 +77,33 @@ void exit_in_child() {
 
 char* page = nullptr;
 
+void map_page() {
+  void* const memory =
+      mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  page = static_cast<char*>(memory);
+}
+
+/// The buffer of a receive goes with the program's objects, and its message comes then.
+void exit_before_arrival() {
+  std::vector<char> large(large_bytes), small(small_bytes, 'x');
+  MPI_Request requests[2];
+  if (rank_of_this() == 1) {
+    map_page();
+    MPI_Irecv(page, small_bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &requests[0]);
+    requests[1] = expect_nothing();
+    MPI_Send(nullptr, 0, MPI_BYTE, 0, 3, MPI_COMM_WORLD);
+    std::exit(3);
+  }
+  MPI_Recv(nullptr, 0, MPI_BYTE, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  usleep(50'000);
+  MPI_Isend(small.data(), small_bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &requests[0]);
+  MPI_Isend(large.data(), large_bytes, MPI_BYTE, 1, 7, MPI_COMM_WORLD, &requests[1]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
 /// As programs that note which pages are written.
 void receive_into_locked_page() {
-  page = static_cast<char*>(
-      mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  map_page();
   std::signal(SIGSEGV, [](int) { mprotect(page, page_bytes, PROT_READ | PROT_WRITE); });
   std::vector<char> large(large_bytes), small(small_bytes, 'x');
   const bool receives = rank_of_this() == 1;
@@ -107,6 +130,9 @@ void receive_into_locked_page() {
 int main(int argc, char** argv) {
   const std::string_view how = argc < 2 ? "" : argv[1];
   std::atexit([] { usleep(200'000); });  // longer than the thread sleeps
+  std::atexit([] {
+    if (page != nullptr) munmap(page, page_bytes);
+  });
   MPI_Init(&argc, &argv);
   exchange();
   if (how == "static") {
@@ -117,6 +143,7 @@ int main(int argc, char** argv) {
     expect_nothing();
     std::exit(3);
   }
+  if (how == "gone") exit_before_arrival();
   if (how == "beside") exit_beside_wait();
   if (how == "child") exit_in_child();
   if (how == "fault") receive_into_locked_page();
