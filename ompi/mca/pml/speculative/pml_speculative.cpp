@@ -40,8 +40,8 @@ int retry_waiting() noexcept {
   return taken;
 }
 
-/// The part of it that the interrupt thread does: copies, and puts whose last pieces have been
-/// sent.
+/// The part of it that the interrupt thread does: copies, puts whose last pieces have been sent,
+/// and what a probe has left.
 int retry_in_thread() noexcept {
   int taken = 0;
   must_run([&taken] {
