@@ -100,12 +100,12 @@ class Transport final : private ConnectionObserver {
   std::unique_ptr<fabric::Device> device_;
   UpperLayer upper_;
   BusyEndpoints busy_;
+  RegistrationCache registrations_;
   RegisteredMemory memory_;
   std::unique_ptr<Segment> segment_;
   Completions completions_;
   ReceiveBuffers receives_;
   PeerBuffers send_buffers_;
-  RegistrationCache registrations_;
   FrequentBuffers frequent_;
   FragmentPool fragments_;
   SentFragments sent_;

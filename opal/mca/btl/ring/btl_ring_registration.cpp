@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "btl_ring_registration.hpp"
 
+#include <cerrno>
 #include <stdexcept>
 
 #include "btl_ring_fault.hpp"
@@ -26,10 +27,7 @@ int register_entry(void* owner, void* base, std::size_t size,
     status = device.register_memory(base, size, rights & fabric::access::remote_read, {},
                                     registration.region);
   }
-  if (status != fabric::Status::done) {
-    tell_registration_refused(size);
-    return OPAL_ERR_OUT_OF_RESOURCE;
-  }
+  if (status != fabric::Status::done) return OPAL_ERR_OUT_OF_RESOURCE;  // the cache makes room
   registration.handle = {registration.region.local_key, registration.region.remote_key};
   ++counters().registrations;
   return OPAL_SUCCESS;
@@ -66,11 +64,22 @@ CachedRegistration* RegistrationCache::take(void* base, std::size_t bytes, std::
   const int rc =
       cache_->rcache_register(cache_, base, bytes, flags,
                               static_cast<std::int32_t>(access & ~lasting_registration), &found);
-  return rc == OPAL_SUCCESS ? reinterpret_cast<CachedRegistration*>(found) : nullptr;
+  if (rc != OPAL_SUCCESS) {
+    tell_registration_refused(bytes);
+    return nullptr;
+  }
+  return reinterpret_cast<CachedRegistration*>(found);
 }
 
 void RegistrationCache::release(CachedRegistration& registration) noexcept {
   cache_->rcache_deregister(cache_, &registration.base);
+}
+
+bool RegistrationCache::try_reclaim() noexcept {
+  const int error = errno;
+  const bool reclaimed = cache_->rcache_evict(cache_);
+  errno = error;
+  return reclaimed;
 }
 
 }  // namespace overlap::ring

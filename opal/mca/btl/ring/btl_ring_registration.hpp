@@ -9,6 +9,8 @@
 
 #include "opal/fabric/fabric.hpp"
 
+#include "reclaim.hpp"
+
 /// What a remote process needs to access registered memory, as Open MPI's PMLs pass it on; the same
 /// bytes serve locally.
 struct mca_btl_base_registration_handle_t {
@@ -34,7 +36,7 @@ struct CachedRegistration {
 /// Beside the access flags: BtlCapability::lasting_flag.
 inline constexpr std::uint32_t lasting_registration = 1U << 30U;
 
-class RegistrationCache {
+class RegistrationCache final : public Reclaim {
  public:
   /// @param device  outlives the cache
   /// @throws std::runtime_error  one sentence for users
@@ -47,6 +49,8 @@ class RegistrationCache {
   /// @returns  held until it is released; nullptr when it was refused
   [[nodiscard]] CachedRegistration* take(void* base, std::size_t bytes, std::uint32_t access);
   void release(CachedRegistration& registration) noexcept;
+  /// The one that was used least recently of those that nobody holds.
+  [[nodiscard]] bool try_reclaim() noexcept override;
 
  private:
   mca_rcache_base_module_t* cache_;

@@ -15,7 +15,8 @@ namespace {
 struct Setting {
   sim::FakeDevice device;
   std::uint64_t max_bytes = 0;
-  RegisteredMemory memory{device, max_bytes, sim::throw_refused};
+  sim::FakeReclaim kept{device};
+  RegisteredMemory memory{device, kept, max_bytes, sim::throw_refused};
 };
 constexpr BufferPoolShape shape{.buffers = 4, .buffer_bytes = 64, .rights = 0, .what = "tests"};
 
@@ -131,4 +132,19 @@ TEST_CASE("RegisteredMemory: the most that was registered at a time is kept") {
   CHECK(!at.memory.try_add(bytes, 100, 0));
   CHECK(at.memory.bytes() == 200);
   at.memory.remove(*second);
+}
+
+TEST_CASE("RegisteredMemory: what is only kept registered makes room") {
+  Setting at;
+  std::byte bytes[300];
+  at.kept.kept = 2;
+  at.device.registrations_allowed = 1;
+  auto first = at.memory.try_add(bytes, 100, 0);
+  CHECK(at.kept.kept == 2);  // there was room
+  auto second = at.memory.try_add(bytes + 100, 100, 0);
+  auto third = at.memory.try_add(bytes + 200, 100, 0);
+  CHECK(at.kept.kept == 0);
+  CHECK(!at.memory.try_add(bytes, 100, 0));
+  REQUIRE((first && second && third));
+  for (auto* each : {&first, &second, &third}) at.memory.remove(**each);
 }

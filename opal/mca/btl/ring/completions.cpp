@@ -17,8 +17,19 @@ CompletionGroup& Completions::take_room() {
   return *groups_.back();
 }
 
+/// Adapters pin their queues.
 QueuePairPointer Completions::make_queue_pair(fabric::ReceiveQueue& receives,
                                               unsigned remote_rights) {
+  for (;;) {
+    try {
+      return try_once(receives, remote_rights);
+    } catch (const fabric::Error& error) {
+      if (error.kind != fabric::Error::Kind::memory_limit || !kept_.try_reclaim()) throw;
+    }
+  }
+}
+
+QueuePairPointer Completions::try_once(fabric::ReceiveQueue& receives, unsigned remote_rights) {
   CompletionGroup& group = take_room();
   std::unique_ptr<fabric::QueuePair> made;
   try {

@@ -11,6 +11,7 @@
 #include "opal/fabric/fabric.hpp"
 
 #include "protocol/completion_room.hpp"
+#include "reclaim.hpp"
 
 namespace overlap::ring {
 
@@ -41,12 +42,14 @@ using QueuePairPointer = std::unique_ptr<fabric::QueuePair, QueuePairDeleter>;
 /// @thread  Guard held
 class Completions {
  public:
-  /// @param device  outlives it
+  /// @param device, kept  outlive it; the latter is given up before a queue is refused for want of
+  /// memory
   /// @param send_queue_entries  of each queue pair
   /// @param receive_buffers_max  which may all be reported through any of the queues
-  Completions(fabric::Device& device, std::uint32_t send_queue_entries,
+  Completions(fabric::Device& device, Reclaim& kept, std::uint32_t send_queue_entries,
               std::uint32_t receive_buffers_max) noexcept
       : device_(device),
+        kept_(kept),
         send_queue_entries_(send_queue_entries),
         receive_buffers_max_(receive_buffers_max) {}
   Completions(const Completions&) = delete;
@@ -71,11 +74,13 @@ class Completions {
   }
 
  private:
+  [[nodiscard]] QueuePairPointer try_once(fabric::ReceiveQueue& receives, unsigned remote_rights);
   /// A queue with room for one queue pair more, which is taken.
   [[nodiscard]] CompletionGroup& take_room();
   void fill() noexcept;
 
   fabric::Device& device_;
+  Reclaim& kept_;
   std::uint32_t send_queue_entries_;
   std::uint32_t receive_buffers_max_;
   std::vector<std::unique_ptr<CompletionGroup>> groups_;

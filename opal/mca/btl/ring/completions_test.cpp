@@ -14,7 +14,8 @@ namespace {
 
 struct Setting {
   sim::FakeDevice device;
-  Completions completions{device, 8, 16};
+  sim::FakeReclaim kept{device};
+  Completions completions{device, kept, 8, 16};
   sim::FakeReceiveQueue receives{device};
   std::vector<QueuePairPointer> pairs;
 
@@ -59,11 +60,29 @@ TEST_CASE("Completions: a queue is made when the others have no room, its room c
 TEST_CASE("Completions: a refused queue pair leaves its room to the next one") {
   Setting at;
   at.make(15);
-  at.device.queue_pairs_refused = true;
+  at.device.queue_pairs_refused = fabric::Error::Kind::system;
   for (int i = 0; i < 5; ++i) CHECK_THROWS_AS(at.make(1), fabric::Error);
-  at.device.queue_pairs_refused = false;
+  at.device.queue_pairs_refused.reset();
   at.make(1);
   CHECK(at.device.queues.size() == 1);
+}
+
+TEST_CASE("Completions: registrations that are only kept make room for queue pairs") {
+  Setting at;
+  at.kept.kept = 3;
+  at.device.queue_pairs_refused = fabric::Error::Kind::memory_limit;
+  at.make(1);
+  CHECK(at.kept.kept == 0);
+  at.device.queue_pairs_refused = fabric::Error::Kind::memory_limit;
+  CHECK_THROWS_AS(at.make(1), fabric::Error);  // none is kept any more
+}
+
+TEST_CASE("Completions: registrations are kept where memory is not what queue pairs want") {
+  Setting at;
+  at.kept.kept = 3;
+  at.device.queue_pairs_refused = fabric::Error::Kind::system;
+  CHECK_THROWS_AS(at.make(1), fabric::Error);
+  CHECK(at.kept.kept == 3);
 }
 
 TEST_CASE("Completions: queues are polled in turn") {

@@ -16,7 +16,8 @@ namespace {
 struct Setting {
   sim::FakeDevice device;
   std::uint64_t max_bytes = 0;
-  RegisteredMemory memory{device, max_bytes, sim::throw_refused};
+  sim::FakeReclaim kept{device};
+  RegisteredMemory memory{device, kept, max_bytes, sim::throw_refused};
   Segment segment{{.rings = 1,
                    .ring_slots = 5,
                    .slot_bytes = 256,

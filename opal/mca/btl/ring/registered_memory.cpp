@@ -10,8 +10,11 @@ std::optional<fabric::MemoryRegion> RegisteredMemory::try_add(
     std::byte* address, std::size_t bytes, unsigned rights,
     const fabric::Backing& backing) noexcept {
   fabric::MemoryRegion region;
-  if (device_.register_memory(address, bytes, rights, backing, region) != fabric::Status::done)
-    return std::nullopt;
+  fabric::Status status = fabric::Status::refused;
+  do {
+    status = device_.register_memory(address, bytes, rights, backing, region);
+  } while (status == fabric::Status::refused && kept_.try_reclaim());
+  if (status != fabric::Status::done) return std::nullopt;
   bytes_ += bytes;
   max_bytes_ = std::max(max_bytes_, bytes_);
   return region;

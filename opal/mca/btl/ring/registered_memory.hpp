@@ -8,6 +8,8 @@
 
 #include "opal/fabric/fabric.hpp"
 
+#include "reclaim.hpp"
+
 namespace overlap::ring {
 
 /// Registers the component's own memory and counts how much of it there is.
@@ -19,10 +21,11 @@ class RegisteredMemory {
   /// the job; what a test passes may throw.
   using RefusedFunction = void (*)(const char* what, std::size_t bytes);
 
-  /// @param device, max_bytes  outlive it; the latter takes the most that was registered at a time
-  RegisteredMemory(fabric::Device& device, std::uint64_t& max_bytes,
+  /// @param device, kept, max_bytes  outlive it; `kept` is given up before memory is refused, and
+  /// max_bytes takes the most that was registered at a time
+  RegisteredMemory(fabric::Device& device, Reclaim& kept, std::uint64_t& max_bytes,
                    RefusedFunction refused) noexcept
-      : device_(device), max_bytes_(max_bytes), refused_(refused) {}
+      : device_(device), kept_(kept), max_bytes_(max_bytes), refused_(refused) {}
   RegisteredMemory(const RegisteredMemory&) = delete;
   RegisteredMemory& operator=(const RegisteredMemory&) = delete;
 
@@ -40,6 +43,7 @@ class RegisteredMemory {
 
  private:
   fabric::Device& device_;
+  Reclaim& kept_;
   std::uint64_t& max_bytes_;
   RefusedFunction refused_;
   std::uint64_t bytes_ = 0;

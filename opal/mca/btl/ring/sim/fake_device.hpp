@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "opal/fabric/fabric.hpp"
+#include "opal/mca/btl/ring/reclaim.hpp"
 
 namespace overlap::ring::sim {
 
@@ -71,8 +73,8 @@ class FakeReceiveQueue final : public fabric::ReceiveQueue {
 class FakeDevice final : public fabric::Device {
  public:
   fabric::Capabilities able;
-  int registrations_allowed = 1000;  ///< so many more
-  bool queue_pairs_refused = false;
+  int registrations_allowed = 1000;                        ///< so many more
+  std::optional<fabric::Error::Kind> queue_pairs_refused;  ///< why
   fabric::Status post_status = fabric::Status::done;
   std::set<std::uint32_t> registered;  ///< keys
   std::vector<FakeCompletionQueue*> queues;
@@ -105,8 +107,7 @@ class FakeDevice final : public fabric::Device {
   }
   [[nodiscard]] std::unique_ptr<fabric::QueuePair> make_queue_pair(
       const fabric::QueuePairOptions&) override {
-    if (queue_pairs_refused)
-      throw fabric::Error(fabric::Error::Kind::system, "no queue pair is left");
+    if (queue_pairs_refused) throw fabric::Error(*queue_pairs_refused, "no queue pair is left");
     return std::make_unique<FakeQueuePair>(++last_number_);
   }
 
@@ -133,6 +134,24 @@ inline fabric::Status FakeReceiveQueue::post(std::uint64_t id, void* address, st
     device_.posted.push_back({id, address, bytes, local_key});
   return device_.post_status;
 }
+
+/// Registrations that are kept for the next time: each makes room for one other, and all together
+/// for queue pairs.
+class FakeReclaim final : public Reclaim {
+ public:
+  explicit FakeReclaim(FakeDevice& device) noexcept : device_(device) {}
+  [[nodiscard]] bool try_reclaim() noexcept override {
+    if (kept == 0) return false;
+    ++device_.registrations_allowed;
+    if (--kept == 0) device_.queue_pairs_refused.reset();
+    return true;
+  }
+
+  int kept = 0;
+
+ private:
+  FakeDevice& device_;
+};
 
 /// What RegisteredMemory reports to in a test.
 struct Refused : std::runtime_error {
