@@ -324,11 +324,11 @@ class Device {
 // --- Providers -------------------------------------------------------------------------
 
 struct VerbsOptions {
-  std::string device;           ///< "" takes the first with an active port; "mlx5_0" or "mlx5_0:1"
-  std::int32_t gid_index = -1;  ///< -1 lets librdmacm choose
-  std::int32_t service_level = -1;      ///< 0 to 15, -1: as the subnet manager or the host says
-  std::int32_t traffic_class = -1;      ///< 0 to 255 in the global header, -1: the host's
-  std::uint32_t mtu_bytes = 0;          ///< 0 takes the port's; 256 to 4096
+  std::string device;               ///< "" takes the fastest active port; "mlx5_0" or "mlx5_0:1"
+  std::int32_t gid_index = -1;      ///< -1 lets librdmacm choose
+  std::int32_t service_level = -1;  ///< 0 to 15, -1: as the subnet manager or the host says
+  std::int32_t traffic_class = -1;  ///< 0 to 255 in the global header, -1: the host's
+  std::uint32_t mtu_bytes = 0;      ///< 0 takes the port's; 256 to 4096
   std::uint32_t timeout_exponent = 18;  ///< local ACK timeout 4.096 us * 2^n
   std::uint32_t retry_count = 7;
   std::uint32_t rnr_retry_count = 7;  ///< 7 is for ever

@@ -12,7 +12,7 @@ namespace overlap::fabric::verbs {
 /// What VerbsOptions::device names.
 struct PortName {
   std::string device;     ///< "": any
-  std::uint8_t port = 0;  ///< 0: the first active one
+  std::uint8_t port = 0;  ///< 0: the fastest active one
 };
 
 /// @param text  "", "mlx5_0" or "mlx5_0:1"

@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
+#include "convert.hpp"
 #include "options.hpp"
 
 namespace overlap::fabric::verbs {
@@ -148,42 +150,109 @@ bool find_ip(Port& port, int gid_index) {
   return false;
 }
 
-/// One device whose ports are tried in turn. @returns false with the reason when none will do
-bool try_device(Port& port, const VerbsOptions& options, std::uint8_t wanted_port,
-                std::string& why) {
-  const std::string name = port.device_name();
-  if (ibv_query_device(port.context.get(), &port.device) != 0)
-    throw failure("cannot query " + name, errno);
-  if (wanted_port > port.device.phys_port_cnt) {
-    throw Error(Error::Kind::bad_option, name + " has no port " + std::to_string(wanted_port) +
-                                             "; its last port is " +
-                                             std::to_string(port.device.phys_port_cnt));
+/// Why no port will do: what was last in the way.
+struct Excuse {
+  Error::Kind kind = Error::Kind::no_device;
+  std::string why;
+};
+
+struct OpenedDevice {
+  Context context;
+  ibv_device_attr attributes{};
+
+  [[nodiscard]] std::string name() const { return ibv_get_device_name(context->device); }
+};
+
+/// An active port of a device that has been opened.
+struct Candidate {
+  OpenedDevice* device;
+  std::uint8_t number;
+  ibv_port_attr attributes;
+
+  [[nodiscard]] std::uint32_t mbytes_s() const noexcept {
+    return rate_mbytes_s(attributes.active_speed, attributes.active_width);
   }
-  const ibv_transport_type type = port.context->device->transport_type;
-  if (type != IBV_TRANSPORT_IB && type != IBV_TRANSPORT_IWARP) {
-    why = name + " has no reliable connections";
-    return false;
-  }
-  for (std::uint8_t number = 1; number <= port.device.phys_port_cnt; ++number) {
-    if (wanted_port != 0 && number != wanted_port) continue;
-    port.number = number;
-    if (ibv_query_port(port.context.get(), number, &port.attributes) != 0)
-      throw failure("cannot query " + port.name(), errno);
-    if (port.attributes.state != IBV_PORT_ACTIVE) {
-      why = port.name() + " is not active (" + ibv_port_state_str(port.attributes.state) +
-            "): check its cable and its network interface";
-      continue;
+};
+
+/// A host's slow adapter, for its file system or as a plain network card, may come first. What is
+/// iWARP breaks connections where a message finds no receive.
+bool goes_before(const Candidate& one, const Candidate& other) noexcept {
+  const auto rank = [](const Candidate& each) {
+    const ibv_device& device = *each.device->context->device;
+    return std::pair(transport_of(device, each.attributes) != Transport::iwarp, each.mbytes_s());
+  };
+  return rank(one) > rank(other);
+}
+
+/// All devices, or the one that is wanted.
+/// @throws Error  about the one that is wanted; what goes wrong with others is an excuse
+std::vector<OpenedDevice> open_devices(const DeviceList& list, const PortName& wanted,
+                                       Excuse& excuse) {
+  std::vector<OpenedDevice> opened;
+  for (ibv_device** device = list.get(); *device != nullptr; ++device) {
+    if (!wanted.device.empty() && wanted.device != ibv_get_device_name(*device)) continue;
+    try {
+      OpenedDevice made{open_device(**device), {}};
+      if (ibv_query_device(made.context.get(), &made.attributes) != 0)
+        throw failure("cannot query " + made.name(), errno);
+      opened.push_back(std::move(made));
+    } catch (const Error& error) {
+      if (!wanted.device.empty()) throw;
+      excuse = {error.kind, error.what()};
     }
-    port.transport = transport_of(*port.context->device, port.attributes);
-    if (ibv_gid gid{}; ibv_query_gid(port.context.get(), number, 0, &gid) == 0)
-      port.subnet_prefix = gid.global.subnet_prefix;
-    if (find_ip(port, options.gid_index)) return true;
-    why = port.name() + " has no IP address" +
-          (options.gid_index >= 0 ? " at GID index " + std::to_string(options.gid_index)
-                                  : std::string()) +
-          ", which connections are made through: give one to its network interface (on InfiniBand: "
-          "IPoIB)";
   }
+  return opened;
+}
+
+/// @throws Error: bad_option
+void add_active_ports(std::vector<Candidate>& candidates, OpenedDevice& device,
+                      std::uint8_t wanted_port, Excuse& excuse) {
+  const std::string name = device.name();
+  const std::uint8_t count = device.attributes.phys_port_cnt;
+  if (wanted_port > count) {
+    throw Error(Error::Kind::bad_option, name + " has no port " + std::to_string(wanted_port) +
+                                             "; its last port is " + std::to_string(count));
+  }
+  const ibv_transport_type type = device.context->device->transport_type;
+  if (type != IBV_TRANSPORT_IB && type != IBV_TRANSPORT_IWARP) {
+    excuse = {Error::Kind::no_device, name + " has no reliable connections"};
+    return;
+  }
+  for (std::uint8_t number = 1; number <= count; ++number) {
+    if (wanted_port != 0 && number != wanted_port) continue;
+    Candidate port{&device, number, {}};
+    const std::string port_name = name + ":" + std::to_string(number);
+    if (ibv_query_port(device.context.get(), number, &port.attributes) != 0) {
+      excuse = {Error::Kind::system, failure("cannot query " + port_name, errno).what()};
+    } else if (port.attributes.state != IBV_PORT_ACTIVE) {
+      excuse = {Error::Kind::no_device, port_name + " is not active (" +
+                                            ibv_port_state_str(port.attributes.state) +
+                                            "): check its cable and its network interface"};
+    } else {
+      candidates.push_back(port);
+    }
+  }
+}
+
+/// Make `port` of a candidate, whose device it takes if that has an address that connections can be
+/// made through. @returns  false, and the device has not been taken
+bool try_candidate(Port& port, const Candidate& candidate, int gid_index, Excuse& excuse) {
+  port.context = std::move(candidate.device->context);
+  port.device = candidate.device->attributes;
+  port.number = candidate.number;
+  port.attributes = candidate.attributes;
+  port.transport = transport_of(*port.context->device, port.attributes);
+  port.subnet_prefix = 0;
+  if (ibv_gid gid{}; ibv_query_gid(port.context.get(), port.number, 0, &gid) == 0)
+    port.subnet_prefix = gid.global.subnet_prefix;
+  if (find_ip(port, gid_index)) return true;
+  excuse = {
+      Error::Kind::no_device,
+      port.name() + " has no IP address" +
+          (gid_index >= 0 ? " at GID index " + std::to_string(gid_index) : std::string()) +
+          ", which connections are made through: give one to its network interface (on InfiniBand: "
+          "IPoIB)"};
+  candidate.device->context = std::move(port.context);
   return false;
 }
 
@@ -199,28 +268,23 @@ Port find_port(const VerbsOptions& options) {
   const PortName wanted = parse_port_name(options.device);
   const std::vector<std::string> known = kernel_devices();
   const DeviceList devices = list_devices(known);
-  std::string why;
-  Error::Kind kind = Error::Kind::no_device;
-  for (ibv_device** device = devices.get(); *device != nullptr; ++device) {
-    if (!wanted.device.empty() && wanted.device != ibv_get_device_name(*device)) continue;
-    try {
-      Port port;
-      port.context = open_device(**device);
-      port.channel = open_channel();
-      if (try_device(port, options, wanted.port, why)) return port;
-      kind = Error::Kind::no_device;
-    } catch (const Error& error) {
-      // Another device may still do.
-      if (!wanted.device.empty()) throw;
-      why = error.what();
-      kind = error.kind;
-    }
-  }
-  if (!wanted.device.empty() && why.empty()) {
+  Excuse excuse;
+  std::vector<OpenedDevice> opened = open_devices(devices, wanted, excuse);
+  if (!wanted.device.empty() && opened.empty()) {
     throw Error(Error::Kind::no_device,
                 "there is no RDMA device " + wanted.device + "; this host has " + join(known));
   }
-  throw Error(kind, why);
+  std::vector<Candidate> candidates;
+  for (OpenedDevice& device : opened) add_active_ports(candidates, device, wanted.port, excuse);
+  std::stable_sort(candidates.begin(), candidates.end(), goes_before);
+  if (!candidates.empty()) {
+    Port port;
+    port.channel = open_channel();
+    for (const Candidate& candidate : candidates) {
+      if (try_candidate(port, candidate, options.gid_index, excuse)) return port;
+    }
+  }
+  throw Error(excuse.kind, excuse.why);
 }
 
 }  // namespace overlap::fabric::verbs

@@ -36,7 +36,8 @@ struct Port {
   [[nodiscard]] bool has(const rdma_cm_id& id) const noexcept;
 };
 
-/// The port that the options name, or the first active one that has an IP address.
+/// The port that the options name, or of the active ones that have an IP address the fastest, among
+/// equals the first.
 /// @throws Error: no_device, no_permission, memory_limit, bad_option, system
 [[nodiscard]] Port find_port(const VerbsOptions& options);
 

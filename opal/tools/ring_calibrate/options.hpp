@@ -12,7 +12,7 @@ enum class Fabric { automatic, verbs, soft };
 
 struct Options {
   Fabric fabric = Fabric::automatic;
-  std::string device;           ///< "" takes the first with an active port
+  std::string device;           ///< "" takes the fastest active port
   std::uint32_t fraction = 25;  ///< percent, as btl_ring_frequent_fraction
   std::uint32_t ring_slots = 100;
   std::uint32_t slot_bytes = 2048;

@@ -20,6 +20,19 @@ ip link set eth0 up
 ip addr flush dev eth0
 says "no IP address" 'rxe0:1 has no IP address' $check probe
 ip addr add "10.0.0.$VM_ID/24" dev eth0
+# The first device is not the fastest: veth says 10 Gbit/s.
+load veth
+ip link add veth0 type veth peer name veth1
+ip addr add 10.0.1.1/24 dev veth0
+ip link set veth0 up
+ip link set veth1 up
+rdma link add rxe1 type rxe netdev veth0
+says "the fastest port" '^find: yes$|^open: rxe1:1 .*|^register: 1 MiB done' $check probe
+says "a slower port, by name" '^find: yes$|^open: rxe0:1 .*|^register: 1 MiB done' $check probe rxe0
+ip addr flush dev veth0
+says "the fastest port that has an address" '^find: yes$|^open: rxe0:1 .*|^register: 1 MiB done' $check probe
+rdma link delete rxe1
+ip link delete veth0
 nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
 chmod 600 /dev/infiniband/uverbs0
 says "no permission for the device" '(find: no|open: no_permission): cannot open rxe0 .*/dev/infiniband/uverbs0.*ermission' $nobody $check probe
