@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ompi/mca/common/overlap/node_cores.hpp"
 
+#include "ompi/mca/common/overlap/cpu_quota.hpp"
 #include "ompi/mca/common/overlap/openmpi.hpp"
 #include "ompi/mca/common/overlap/protocol/spare_core.hpp"
 #include "opal/mca/common/overlap/never_destroyed.hpp"
@@ -14,6 +15,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -93,6 +96,17 @@ unsigned number_in_environment(const char* name) noexcept {
 /// Threads of a hybrid program, as far as its environment says.
 unsigned count_threads() noexcept { return std::max(1U, number_in_environment("OMP_NUM_THREADS")); }
 
+/// Whole processors that the quota of a container allows; as many as there are where it has none.
+unsigned count_within_quota() noexcept {
+  constexpr unsigned all = std::numeric_limits<unsigned>::max();
+  try {
+    std::ifstream membership("/proc/self/cgroup");
+    return static_cast<unsigned>(cpu_quota(membership, "/sys/fs/cgroup").value_or(all));
+  } catch (...) {
+    return all;  // what cannot be read limits nobody
+  }
+}
+
 }  // namespace
 
 const char* why_no_core_to_spare() noexcept {
@@ -102,12 +116,17 @@ const char* why_no_core_to_spare() noexcept {
   const std::optional<unsigned> units = count_units_of_job();
   if (units && !leaves_core_to_spare({.cores = *units, .processes = processes, .threads = threads}))
     return full;
+  const unsigned quota = count_within_quota();
+  if (!leaves_core_to_spare({.cores = quota, .processes = processes, .threads = threads})) {
+    return "the quota of processor time of this container or control group (cpu.max) has no core "
+           "to spare";
+  }
   hwloc_topology_t topology = topology_of_node();
   if (topology == nullptr) return full;
   const Bitmap all = cores_of_job(topology);
   const Bitmap mine = make_bitmap();
   if (!all || !mine || hwloc_get_cpubind(topology, mine.get(), 0) != 0) return full;
-  const CoreUse use{.cores = count_cores(topology, all.get()),
+  const CoreUse use{.cores = std::min(count_cores(topology, all.get()), quota),
                     .processes = processes,
                     .bound_cores = count_cores(topology, mine.get()),
                     .threads = threads,

@@ -7,8 +7,9 @@
 namespace overlap {
 
 /// Has the job more cores on this node than its processes use: one each, those that each is bound
-/// to alone, or OMP_NUM_THREADS? Not where Slurm's grant says that some of those in sight may be
-/// other jobs'. A thread that copies beside a full node takes its time from the application.
+/// to alone, or OMP_NUM_THREADS? Within the quota of its control group, and not where Slurm's
+/// grant says that some of those in sight may be other jobs'. A thread that copies beside a full
+/// node takes its time from the application.
 /// @returns  nullptr, or what rules it out, for messages
 [[nodiscard]] const char* why_no_core_to_spare() noexcept;
 
