@@ -131,6 +131,7 @@ void Transport::wake_peers(bool at_once) {
 }
 
 int Transport::move(bool in_thread) {
+  send_buffers_.note_pass();
   int count = receiver_.poll_rings();
   if (const int completed = poll_completions(); completed > 0) {
     count += completed;

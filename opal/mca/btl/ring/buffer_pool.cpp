@@ -21,11 +21,15 @@ void BufferPool::make_first() {
   add(std::move(made), region);
 }
 
-bool BufferPool::try_grow() {
-  Lines made = make_block();
-  const auto region = memory_.try_add(made.get(), block_bytes(), shape_.rights);
-  if (region) add(std::move(made), *region);
-  return region.has_value();
+bool BufferPool::try_grow() noexcept {
+  try {
+    Lines made = make_block();
+    const auto region = memory_.try_add(made.get(), block_bytes(), shape_.rights);
+    if (region) add(std::move(made), *region);
+    return region.has_value();
+  } catch (...) {  // no memory
+    return false;
+  }
 }
 
 void BufferPool::add(Lines memory, const fabric::MemoryRegion& region) noexcept {

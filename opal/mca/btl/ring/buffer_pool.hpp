@@ -44,8 +44,8 @@ class BufferPool {
     return index;
   }
   void give_back(std::uint32_t index) noexcept { free_.push_back(index); }  // there is room
-  /// As many again as there were at first. @returns  false: the device refuses
-  [[nodiscard]] bool try_grow();
+  /// As many again as there were at first. @returns  false: no memory, or the device refuses
+  [[nodiscard]] bool try_grow() noexcept;
   [[nodiscard]] std::uint32_t size() const noexcept {
     return static_cast<std::uint32_t>(blocks_.size()) * shape_.buffers;
   }

@@ -2,7 +2,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "peer_buffers.hpp"
 
+#include <algorithm>
+#include <optional>
+#include <random>
 #include <set>
+#include <vector>
 
 #include "sim/fake_device.hpp"
 #include "test/support/catch.hpp"
@@ -65,45 +69,114 @@ TEST_CASE("BufferPool: a device that refuses its memory is reported, and asked a
   CHECK(pool.try_take() == 0U);
 }
 
+TEST_CASE("BufferPool: each block has its own memory, key and rights, and all are given back") {
+  Setting at;
+  {
+    BufferPool pool(
+        at.memory,
+        {.buffers = 4, .buffer_bytes = 64, .rights = fabric::access::local_write, .what = "tests"});
+    std::set<std::uint32_t> keys;
+    for (std::uint32_t block = 0; block < 5; ++block) {
+      if (block > 0) REQUIRE(pool.try_grow());
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        const auto index = pool.try_take();
+        REQUIRE(index);
+        const fabric::MemoryRegion& region = at.device.regions.at(pool.local_key(*index));
+        const std::byte* const first = static_cast<std::byte*>(region.address);
+        CHECK(pool.at(*index) >= first);
+        CHECK(pool.at(*index) + 64 <= first + region.bytes);
+        CHECK(at.device.rights.at(region.local_key) == fabric::access::local_write);
+        keys.insert(region.local_key);
+      }
+      CHECK(keys.size() == block + 1);
+    }
+    for (std::uint32_t index = 0; index < 20; ++index) pool.give_back(index);
+    for (int i = 0; i < 20; ++i) CHECK(pool.try_take());
+  }
+  CHECK(at.device.registered.empty());
+  CHECK(at.memory.bytes() == 0);
+}
+
 namespace {
 
-/// What a peer that takes no messages gets.
+constexpr BufferPoolShape large{.buffers = 32, .buffer_bytes = 64, .rights = 0, .what = "tests"};
+constexpr unsigned share = 4;  // of 32
+
+/// As many as there are at once for a peer that takes no messages.
 unsigned take_all(PeerBuffers& buffers, std::uint32_t peer) {
   unsigned taken = 0;
   while (buffers.try_take(peer)) ++taken;
   return taken;
 }
 
+/// It tries in each pass, and nobody gives any back.
+std::optional<std::uint32_t> take_waiting(PeerBuffers& buffers, std::uint32_t peer) {
+  for (std::uint64_t pass = 0; pass <= BufferShortage::refused_passes; ++pass) {
+    if (const auto index = buffers.try_take(peer)) return index;
+    buffers.note_pass();
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 TEST_CASE("PeerBuffers: peers that take no messages leave buffers to the others") {
   Setting at;
-  PeerBuffers buffers(at.memory, shape);
+  PeerBuffers buffers(at.memory, large);
   std::set<std::byte*> taken;
   for (std::uint32_t peer = 0; peer < 40; ++peer) {
-    const auto first = buffers.try_take(peer);
-    REQUIRE(first);
-    CHECK(taken.insert(buffers.at(*first)).second);
-    CHECK(at.device.registered.count(buffers.local_key(*first)) == 1);
+    for (unsigned i = 0; i < share; ++i) {
+      const auto index = take_waiting(buffers, peer);
+      REQUIRE(index);
+      CHECK(taken.insert(buffers.at(*index)).second);
+    }
     // Beyond its share the first one has what was left of a block, and nobody else anything.
-    CHECK(take_all(buffers, peer) == (peer == 0 ? 3 : 0));
+    CHECK(take_all(buffers, peer) == (peer == 0 ? large.buffers - share : 0));
+    CHECK_FALSE(take_waiting(buffers, peer));
   }
-  CHECK(at.device.registered.size() == 11);
+  CHECK(at.device.registered.size() == 1 + (39 * share + large.buffers - 1) / large.buffers);
 }
 
 TEST_CASE("PeerBuffers: one peer has no more than there were at first") {
   Setting at;
-  PeerBuffers buffers(at.memory, shape);
-  CHECK(take_all(buffers, 7) == 4);
+  PeerBuffers buffers(at.memory, large);
+  CHECK(take_all(buffers, 7) == large.buffers);
+  CHECK_FALSE(take_waiting(buffers, 7));
   CHECK(at.device.registered.size() == 1);
-  REQUIRE(buffers.try_take(3));
+  REQUIRE(take_waiting(buffers, 3));
   CHECK_FALSE(buffers.try_take(7));
   buffers.give_back(2);
   CHECK(buffers.try_take(7));
   // Two that have more than their shares share the rest of a block.
   for (std::uint32_t index = 0; index < 2; ++index) buffers.give_back(index);
-  CHECK(take_all(buffers, 3) == 2);
-  CHECK_FALSE(buffers.try_take(7));
+  CHECK(take_all(buffers, 3) == share - 1 + 2);
+  CHECK_FALSE(take_waiting(buffers, 7));
+}
+
+TEST_CASE("PeerBuffers: who has its share waits for others' and has none made") {
+  Setting at;
+  PeerBuffers buffers(at.memory, large);
+  for (std::uint32_t taken = 0; taken < large.buffers; ++taken)
+    REQUIRE(buffers.try_take(taken / share));
+  CHECK_FALSE(take_waiting(buffers, 0));
+  CHECK(at.device.registered.size() == 1);
+  buffers.give_back(large.buffers - 1);
+  CHECK(buffers.try_take(0));
+}
+
+TEST_CASE("PeerBuffers: none are made while those that there are come back") {
+  Setting at;
+  PeerBuffers buffers(at.memory, large);
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<std::uint32_t> taken;
+    for (std::uint32_t peer = 0; peer < 100; ++peer) {
+      if (const auto index = buffers.try_take(peer)) taken.push_back(*index);
+    }
+    CHECK(taken.size() == large.buffers);
+    buffers.note_pass();
+    for (const std::uint32_t index : taken) buffers.give_back(index);
+  }
+  CHECK(at.device.registered.size() == 1);
 }
 
 TEST_CASE("PeerBuffers: without memory for more a peer waits for one of the others'") {
@@ -111,11 +184,53 @@ TEST_CASE("PeerBuffers: without memory for more a peer waits for one of the othe
   at.device.registrations_allowed = 1;
   PeerBuffers buffers(at.memory, shape);
   CHECK(take_all(buffers, 0) == 4);
-  CHECK_FALSE(buffers.try_take(1));
+  CHECK_FALSE(take_waiting(buffers, 1));
+  CHECK(at.device.refusals == 1);
+  CHECK_FALSE(take_waiting(buffers, 1));
+  CHECK(at.device.refusals <= 3);
   buffers.give_back(0);
   CHECK(buffers.try_take(1) == 0U);
   at.device.registrations_allowed = 1;
-  CHECK(buffers.try_take(2) == 4U);
+  CHECK(take_waiting(buffers, 2) == 4U);
+}
+
+TEST_CASE("PeerBuffers: random peers take and give back, and the account holds") {
+  for (unsigned seed = 1; seed <= 50; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    const auto any = [&random](std::size_t n) { return random() % n; };
+    Setting at;
+    PeerBuffers buffers(at.memory, large);
+    constexpr std::uint32_t peers = 20;
+    std::vector<std::vector<std::uint32_t>> held(peers);
+    for (int step = 0; step < 3000; ++step) {
+      const auto peer = static_cast<std::uint32_t>(any(peers));
+      if (any(3) != 0) {
+        if (const auto index = buffers.try_take(peer)) held[peer].push_back(*index);
+        for (std::uint64_t i = any(300); i > 0; --i) buffers.note_pass();
+      } else if (!held[peer].empty()) {
+        std::swap(held[peer][any(held[peer].size())], held[peer].back());
+        buffers.give_back(held[peer].back());
+        held[peer].pop_back();
+      }
+      std::set<std::uint32_t> all;
+      std::size_t count = 0, beyond = 0;
+      for (const auto& each : held) {
+        all.insert(each.begin(), each.end());
+        count += each.size();
+        if (each.size() > share) beyond += each.size() - share;
+      }
+      REQUIRE(all.size() == count);  // nobody has another one's
+      REQUIRE(beyond <= large.buffers - share);
+    }
+    for (auto& each : held) {
+      for (const std::uint32_t index : each) buffers.give_back(index);
+    }
+    // One peer gets a block, and the next one its share: nothing was lost.
+    CHECK(take_all(buffers, 0) == large.buffers);
+    for (unsigned i = 0; i < share; ++i) CHECK(take_waiting(buffers, 1));
+    CHECK_FALSE(take_waiting(buffers, 1));
+  }
 }
 
 TEST_CASE("RegisteredMemory: the most that was registered at a time is kept") {

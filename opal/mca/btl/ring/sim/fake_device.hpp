@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -76,7 +77,10 @@ class FakeDevice final : public fabric::Device {
   int registrations_allowed = 1000;                        ///< so many more
   std::optional<fabric::Error::Kind> queue_pairs_refused;  ///< why
   fabric::Status post_status = fabric::Status::done;
-  std::set<std::uint32_t> registered;  ///< keys
+  int refusals = 0;                                       ///< of registrations
+  std::set<std::uint32_t> registered;                     ///< keys
+  std::map<std::uint32_t, fabric::MemoryRegion> regions;  ///< by key, also those that have gone
+  std::map<std::uint32_t, unsigned> rights;               ///< by key
   std::vector<FakeCompletionQueue*> queues;
   std::vector<PostedReceive> posted;
 
@@ -84,13 +88,18 @@ class FakeDevice final : public fabric::Device {
   [[nodiscard]] fabric::Address address() const override { return {}; }
   [[nodiscard]] bool may_reach(const fabric::Address&) const noexcept override { return true; }
 
-  [[nodiscard]] fabric::Status register_memory(void* address, std::size_t bytes, unsigned,
+  [[nodiscard]] fabric::Status register_memory(void* address, std::size_t bytes, unsigned wanted,
                                                const fabric::Backing&,
                                                fabric::MemoryRegion& region) noexcept override {
-    if (registrations_allowed == 0) return fabric::Status::refused;
+    if (registrations_allowed == 0) {
+      ++refusals;
+      return fabric::Status::refused;
+    }
     --registrations_allowed;
     region = {address, bytes, ++last_key_, last_key_, this};
     registered.insert(last_key_);
+    regions[last_key_] = region;
+    rights[last_key_] = wanted;
     return fabric::Status::done;
   }
   void deregister_memory(fabric::MemoryRegion& region) noexcept override {
