@@ -189,7 +189,7 @@ spawned_jobs() { # RANKS
 (export OMPI_MCA_btl_ring_soft_latency=10000000
  spawned_jobs 1)
 result "ring_goodbye speculative, three times" $? "$log"
-(export OMPI_MCA_btl_ring_rings=off OMPI_MCA_btl_ring_send_buffers=4
+(export OMPI_MCA_btl_ring_rings=off OMPI_MCA_btl_ring_send_buffers=4 OMPI_MCA_btl_ring_soft_latency=10000000
  spawned_jobs 8)
 result "ring_goodbye speculative, to 8 processes with 4 buffers, three times" $? "$log"
 

@@ -277,6 +277,17 @@ void Transport::take_last_messages(Endpoint& endpoint) {
   } while (receiver_.take_from_ring(endpoint) > 0);
 }
 
+/// @returns  false: no room for now
+bool Transport::try_say_goodbye(Endpoint& endpoint) {
+  const ControlBody goodbye{.kind = control_kind::goodbye};
+  if (sender_.try_send_control(endpoint, goodbye)) return true;
+  if (!endpoint.bulk.established()) return false;
+  bulk_.flush(endpoint);
+  if (!endpoint.bulk_waiting.empty() || !endpoint.bulk.account.has_room()) return false;
+  return bulk_.send_behind(endpoint, 0, std::as_bytes(std::span(&goodbye, 1)), Behind::puts) ==
+         OPAL_SUCCESS;
+}
+
 /// Tell peers that the end of their connections is meant, and wait until all that was posted to
 /// them has arrived.
 ///
@@ -287,25 +298,25 @@ void Transport::part(std::span<Endpoint* const> peers) noexcept {
     return endpoint.ending.listens() &&
            (endpoint.messages.established() || endpoint.bulk.established());
   };
-  for (Endpoint* endpoint : peers) {
-    endpoint->ending.take(EndingEvent::part_called);
-    if (!reachable(*endpoint)) continue;
-    guarded([&]() -> int {
-      const ControlBody goodbye{.kind = control_kind::goodbye};
-      if (sender_.try_send_control(*endpoint, goodbye) || !endpoint->bulk.established())
-        return OPAL_SUCCESS;
-      return bulk_.send_behind(*endpoint, 0, std::as_bytes(std::span(&goodbye, 1)), Behind::puts);
-    });
-  }
-  const auto under_way = [&](Endpoint* endpoint) {
+  const auto under_way = [&](const Endpoint* endpoint) {
     return reachable(*endpoint) &&
            (endpoint->messages.account.used() != 0 || endpoint->bulk.account.used() != 0);
   };
-  const auto began = std::chrono::steady_clock::now();
-  while (std::any_of(peers.begin(), peers.end(), under_way) &&
-         std::chrono::steady_clock::now() - began < longest) {
-    guarded([this]() -> int { return poll_completions() + connector_.poll_events(); });
-  }
+  for (Endpoint* endpoint : peers) endpoint->ending.take(EndingEvent::part_called);
+  guarded([&]() -> int {
+    std::vector<Endpoint*> untold(peers.begin(), peers.end());
+    const auto began = std::chrono::steady_clock::now();
+    do {
+      std::erase_if(untold, [&](Endpoint* endpoint) {
+        return !reachable(*endpoint) || try_say_goodbye(*endpoint);
+      });
+      if (untold.empty() && std::none_of(peers.begin(), peers.end(), under_way)) break;
+      send_buffers_.note_pass();
+      poll_completions();
+      connector_.poll_events();
+    } while (std::chrono::steady_clock::now() - began < longest);
+    return OPAL_SUCCESS;
+  });
 }
 
 /// Give everything back that a peer has, except its number.
