@@ -33,7 +33,7 @@ int Bulk::start(BulkOperation* operation) {
   return OPAL_SUCCESS;
 }
 
-/// Give an operation to the device. @returns false: no connection yet, or no room
+/// Give an operation to the device. @returns  false: no connection yet or any more, or no room
 bool Bulk::try_post(BulkOperation& operation) {
   Connection& connection = operation.endpoint->bulk;
   if (!connection.established()) {
@@ -43,8 +43,9 @@ bool Bulk::try_post(BulkOperation& operation) {
   if (!connection.account.has_room()) return false;
   if (!try_fill_gather(operation)) return false;
   operation.request.id = make_id(IdKind::bulk, &operation);
-  post(parts_.upper, connection, operation.request);
-  return true;
+  if (post(parts_.upper, connection, operation.request)) return true;
+  give_back_buffers(operation);  // it ends with its peer
+  return false;
 }
 
 /// Where its bytes lie, unless the caller has said that. @returns  false: no buffer is free
@@ -73,11 +74,16 @@ bool Bulk::try_fill_gather(BulkOperation& operation) {
   return true;
 }
 
-void Bulk::completed(BulkOperation& operation, const fabric::Completion& completion) {
-  const bool ok = completion.status == fabric::CompletionStatus::success;
+void Bulk::give_back_buffers(BulkOperation& operation) noexcept {
   if (operation.send_buffer >= 0)
     parts_.send_buffers.give_back(static_cast<std::uint32_t>(operation.send_buffer));
   if (operation.scratch >= 0) scratch_.give_back(static_cast<std::uint32_t>(operation.scratch));
+  operation.send_buffer = operation.scratch = -1;
+}
+
+void Bulk::completed(BulkOperation& operation, const fabric::Completion& completion) {
+  const bool ok = completion.status == fabric::CompletionStatus::success;
+  give_back_buffers(operation);
   const std::unique_ptr<BulkOperation> owner(&operation);
   if (operation.target != nullptr) parts_.registrations.release(*operation.target);
   parts_.upper.ended(operation, ok ? OPAL_SUCCESS : OPAL_ERROR);

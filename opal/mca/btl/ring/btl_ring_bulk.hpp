@@ -54,6 +54,7 @@ class Bulk {
 
  private:
   [[nodiscard]] bool try_post(BulkOperation& operation);
+  void give_back_buffers(BulkOperation& operation) noexcept;
   [[nodiscard]] bool try_fill_gather(BulkOperation& operation);
 
   BulkParts parts_;

@@ -27,15 +27,14 @@ bool Sender::try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& 
   const bool wakes = may_wake(endpoint, flags);
   if (endpoint.stream.route(pieces.bytes(), slot_payload_bytes_) == Channel::ring) [[likely]] {
     if (wakes) parts_.wake_ups.note_sent(endpoint, now_ns());
-    post_ring(endpoint, tag, pieces);
-    return true;
+    return try_post_ring(endpoint, tag, pieces);
   }
   if (endpoint.out != nullptr) ++counters().ring_full;
   return try_post_channel(endpoint, tag, pieces, wakes);
 }
 
 /// One RDMA write of header, payload and tail flag, with the slot's own work request (P2.1, P2.2).
-void Sender::post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
+bool Sender::try_post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces) {
   OutgoingRing& out = *endpoint.out;
   const std::uint32_t slot = out.ring.head_slot();
   pieces.copy_to(out.ring.slot(slot) + sizeof(MessageHeader));
@@ -45,8 +44,9 @@ void Sender::post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces&
   request.gather[0].bytes = sealed.wire_bytes;
   request.inline_data = sealed.wire_bytes <= parts_.able.inline_max_bytes;
   request.signalled = endpoint.messages.account.must_signal();
-  post(parts_.upper, endpoint.messages, request);
+  if (!post(parts_.upper, endpoint.messages, request)) return false;
   ++counters().ring_sent;
+  return true;
 }
 
 bool Sender::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces,
@@ -68,7 +68,10 @@ bool Sender::try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag, const 
   request.inline_data = request.gather[0].bytes <= parts_.able.inline_max_bytes;
   request.signalled = true;  // it gives the buffer back
   request.solicited = wakes;
-  post(parts_.upper, endpoint.messages, request);
+  if (!post(parts_.upper, endpoint.messages, request)) {
+    parts_.buffers.give_back(*index);
+    return false;
+  }
   ++counters().channel_sent;
   if (wakes) {
     WakeUps<Endpoint>::note_woken(endpoint);
@@ -108,8 +111,8 @@ bool Sender::try_send_in_place(Fragment& fragment) {
   request.gather[2] = {memory + sealed.tail_offset, sealed.tail_bytes, out.region.local_key};
   request.inline_data = false;
   request.signalled = true;  // the user's buffer is free then, not before
+  if (!post(parts_.upper, endpoint.messages, request)) return false;
   parts_.frequent.note_lent(fragment);
-  post(parts_.upper, endpoint.messages, request);
   ++counters().ring_sent;
   ++counters().in_place_sent;
   return true;

@@ -50,7 +50,7 @@ class Sender {
   }
   /// @param flags  of the descriptor: a message with MCA_BTL_DES_FLAGS_SIGNAL wakes a peer that
   ///               sleeps, by itself or, from a ring, by one that follows (WakeUps)
-  /// @returns  false: no connection yet, or no room; nothing has changed
+  /// @returns  false: no connection yet or any more, or no room
   [[nodiscard]] bool try_send(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces,
                               std::uint32_t flags);
   /// Header and tail from the slot, the payload from the user's buffer, in one write (P3.2). Its
@@ -65,7 +65,8 @@ class Sender {
   void flush(Endpoint& endpoint);
 
  private:
-  void post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag, const Pieces& pieces);
+  [[nodiscard]] bool try_post_ring(Endpoint& endpoint, mca_btl_base_tag_t tag,
+                                   const Pieces& pieces);
   [[nodiscard]] bool try_post_channel(Endpoint& endpoint, mca_btl_base_tag_t tag,
                                       const Pieces& pieces, bool wakes = false);
 

@@ -44,18 +44,21 @@ class UpperLayer {
 
 /// Post a request for which the account has room.
 /// @param upper  hears of a connection that is lost with it
-inline void post(UpperLayer& upper, Connection& connection, const fabric::WorkRequest& request) {
+/// @returns  false: that has happened, and nothing of the request is with the device
+[[nodiscard]] inline bool post(UpperLayer& upper, Connection& connection,
+                               const fabric::WorkRequest& request) {
   const fabric::Status status = connection.queue_pair->post(request);
   if (status == fabric::Status::done) [[likely]] {
     connection.account.posted(request.signalled);
     ++connection.posted;
-    return;
+    return true;
   }
   // The account keeps the queue from overflowing, so this is a failed connection; its event or
   // completions say why.
   connection.endpoint.ending.take(EndingEvent::post_failed);
   if (status != fabric::Status::broken)
     upper.report_lost(connection.endpoint, "the device refused a work request");
+  return false;
 }
 
 }  // namespace overlap::ring
