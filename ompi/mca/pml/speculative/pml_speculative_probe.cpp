@@ -143,7 +143,9 @@ int look_until_found(Look&& look) {
   int matched = 0;
   int rc = OMPI_SUCCESS;
   while (rc == OMPI_SUCCESS && matched == 0) rc = look(matched);
-  pml->interrupts.ring_for_work();
+  // Not only for its copies: meanwhile a connection may have been made that the thread does not
+  // know of.
+  static_cast<void>(LeavingEntry(pml->interrupts));
   return rc;
 }
 
