@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -73,6 +74,32 @@ void exit_in_child() {
   MPI_Cancel(&request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   if (status != 0) std::exit(9);
+}
+
+/// As programs that do not know of _exit(): its exit handlers run in the memory of this process.
+void exit_in_vforked_child() {
+  MPI_Request request = expect_nothing();
+  const pid_t child = vfork();
+  if (child == 0) {
+    execl("/nowhere", "nothing", nullptr);
+    std::exit(0);
+  }
+  waitpid(child, nullptr, 0);
+  exchange();
+  MPI_Cancel(&request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/// The signal mostly interrupts malloc() or free(), which the thread may need to end.
+void exit_in_handler() {
+  std::signal(SIGALRM, [](int) { std::exit(7); });
+  expect_nothing();
+  const itimerval soon{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 50'000}};
+  setitimer(ITIMER_REAL, &soon, nullptr);
+  for (std::size_t bytes = 5000;; bytes = bytes * 7 % 100'003 + 5000) {
+    std::vector<char> some(bytes), more(bytes / 3);
+    some[0] = more[0];
+  }
 }
 
 char* page = nullptr;
@@ -146,6 +173,8 @@ int main(int argc, char** argv) {
   if (how == "gone") exit_before_arrival();
   if (how == "beside") exit_beside_wait();
   if (how == "child") exit_in_child();
+  if (how == "vforked") exit_in_vforked_child();
+  if (how == "handler") exit_in_handler();
   if (how == "fault") receive_into_locked_page();
   MPI_Finalize();
   return 0;

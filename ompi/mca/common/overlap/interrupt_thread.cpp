@@ -92,7 +92,7 @@ void stop_at_exit(InterruptThread* thread) noexcept {
   static std::atomic<InterruptThread*> running{nullptr};  // orders nothing: stop() joins
   running.store(thread);
   static const int registered = std::atexit([] {
-    if (InterruptThread* const last = running.exchange(nullptr)) last->stop();
+    if (InterruptThread* const last = running.load()) last->stop_in_exit();
   });
   static_cast<void>(registered);  // without room for it exit() runs as if there were no thread
 }
@@ -263,12 +263,28 @@ void InterruptThread::stop() noexcept {
   if (state_.exchange(State::stopped) == State::running) join();
 }
 
+/// A signal handler that calls exit() may have interrupted the program within malloc(), whose lock
+/// the thread then waits for: it is not waited for without end, and writes nothing meanwhile.
+void InterruptThread::stop_in_exit() noexcept {
+  // A child has no thread; what it would change is its parent's between vfork() and exec().
+  if (getpid() != owner_ || state_.exchange(State::stopped) != State::running) return;
+  ask_to_end();
+  timespec longest{};
+  clock_gettime(CLOCK_MONOTONIC, &longest);
+  ++longest.tv_sec;
+  pthread_clockjoin_np(thread_, nullptr, CLOCK_MONOTONIC, &longest);
+}
+
 void InterruptThread::join() noexcept {
   stop_at_exit(nullptr);
   if (getpid() != owner_) return;
+  ask_to_end();
+  pthread_join(thread_, nullptr);
+}
+
+void InterruptThread::ask_to_end() noexcept {
   stopping_.store(true, std::memory_order_release);
   watch_.ring(0);
-  pthread_join(thread_, nullptr);
 }
 
 bool InterruptThread::wanted() const noexcept {

@@ -110,9 +110,11 @@ class InterruptThread {
   }
   /// @thread  progress lock NOT held
   void ring(std::uint32_t delay_ns) noexcept { watch_.ring(delay_ns); }
-  /// End the thread; a later demand makes no new one. Also by exit(), which then may run
-  /// destructors of what the thread would write into. @thread  any but itself, lock NOT held
+  /// End the thread; a later demand makes no new one. @thread  any but itself, lock NOT held
   void stop() noexcept;
+  /// The same in exit(), which runs destructors of what the thread would write into; waits for a
+  /// second at most. @thread  any
+  void stop_in_exit() noexcept;
 
  private:
   friend class Interruption<InterruptThread>;
@@ -124,6 +126,7 @@ class InterruptThread {
   [[nodiscard]] bool start() noexcept;
   [[nodiscard]] int make_thread() noexcept;
   void join() noexcept;
+  void ask_to_end() noexcept;
   void watch_stay(bool on) noexcept;
   void stays() noexcept;
   void note_futile_wake() noexcept;
