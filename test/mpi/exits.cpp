@@ -102,6 +102,20 @@ void exit_in_handler() {
   }
 }
 
+/// Signals that all threads block are taken by sigwait().
+void wait_for_signal() {
+  sigset_t trap;
+  sigemptyset(&trap);
+  sigaddset(&trap, SIGTRAP);
+  MPI_Request request = expect_nothing();
+  usleep(20'000);
+  kill(getpid(), SIGTRAP);
+  const timespec longest{.tv_sec = 10, .tv_nsec = 0};
+  if (sigtimedwait(&trap, nullptr, &longest) != SIGTRAP) std::exit(9);
+  MPI_Cancel(&request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 char* page = nullptr;
 
 void map_page() {
@@ -160,6 +174,11 @@ int main(int argc, char** argv) {
   std::atexit([] {
     if (page != nullptr) munmap(page, page_bytes);
   });
+  if (how == "waited") {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  }
   MPI_Init(&argc, &argv);
   exchange();
   if (how == "static") {
@@ -175,6 +194,7 @@ int main(int argc, char** argv) {
   if (how == "child") exit_in_child();
   if (how == "vforked") exit_in_vforked_child();
   if (how == "handler") exit_in_handler();
+  if (how == "waited") wait_for_signal();
   if (how == "fault") receive_into_locked_page();
   MPI_Finalize();
   return 0;

@@ -178,7 +178,7 @@ if has abort; then
 fi
 # Ends of a program with the thread of common_overlap_progress, and its faults: exit status as with any other program.
 if has exits; then
-    for row in static:0 outstanding:3 gone:3 beside:7 handler:7 child:0 vforked:0 fault:0; do
+    for row in static:0 outstanding:3 gone:3 beside:7 handler:7 child:0 vforked:0 fault:0 waited:0; do
         for btl in vader,self tcp,self; do
             name="exits: ${row%:*}, $btl" log=$build/exits_${row%:*}_$btl.log
             timeout -k 5 60 mpirun -n 2 --mca btl $btl --mca common_overlap_progress on --mca pml_speculative_shared_memory auto \

@@ -97,6 +97,18 @@ void stop_at_exit(InterruptThread* thread) noexcept {
   static_cast<void>(registered);  // without room for it exit() runs as if there were no thread
 }
 
+/// Signals are the application's, but for those of a thread's own instructions: blocked, they end
+/// the process without its handlers. What the application blocks it takes by sigwait().
+/// @param before  blocked in the thread that makes this one
+sigset_t signals_of_others(const sigset_t& before) noexcept {
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) {
+    if (sigismember(&before, own) == 0) sigdelset(&blocked, own);
+  }
+  return blocked;
+}
+
 /// Of the calling thread.
 Stays::Usage usage_of_thread() noexcept {
   rusage usage{};
@@ -216,13 +228,10 @@ bool InterruptThread::start() noexcept {
     report_no_thread(reason);
     return false;
   }
-  // Signals are the application's, but for those of a thread's own instructions: blocked, they end
-  // the process without its handlers.
-  sigset_t blocked;
   sigset_t before;
-  sigfillset(&blocked);
-  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&blocked, own);
-  pthread_sigmask(SIG_SETMASK, &blocked, &before);
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  const sigset_t blocked = signals_of_others(before);
+  pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
   const int error = make_thread();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) {
