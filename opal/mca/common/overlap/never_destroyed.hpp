@@ -2,15 +2,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
+#include <new>
+
 namespace overlap {
 
 /// Open MPI loads the components in MPI_Init, so exit() destroys their objects in front of those
 /// that the program has made before, whose destructors, or handlers of atexit(), may call MPI; and
-/// other threads may be in MPI meanwhile. What holds more than a little memory is emptied when its
-/// component is closed, as the library may go then.
-template <class T>
+/// other threads may be in MPI meanwhile. They go with their library. What holds more than a little
+/// memory is emptied when its component is closed.
+/// @tparam Use  one object for each place that calls this
+template <class T, class Use = decltype([] {})>
 [[nodiscard]] T& never_destroyed() {
-  return *new T();
+  alignas(T) static std::byte memory[sizeof(T)];
+  return *new (memory) T();
 }
 
 }  // namespace overlap
