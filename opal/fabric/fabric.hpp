@@ -106,6 +106,7 @@ struct Capabilities {
   bool management_queues = false;  ///< see management_queue.hpp
   std::uint32_t management_queue_max = 0;  ///< entries
   bool fork_safe = true;  ///< a forked child leaves the registered memory of its parent alone
+  std::uint32_t packet_max_bytes = 0;    ///< that the port carries; 0: there are no packets
   std::uint32_t bandwidth_mbytes_s = 0;  ///< for ranking
   std::uint32_t latency_us = 0;          ///< for ranking
   std::string name;                      ///< device and port, for messages

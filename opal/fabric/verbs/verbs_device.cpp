@@ -63,6 +63,7 @@ Capabilities describe(const Port& port) {
       port.device.atomic_cap == IBV_ATOMIC_HCA || port.device.atomic_cap == IBV_ATOMIC_GLOB;
   can.atomics_global = port.device.atomic_cap == IBV_ATOMIC_GLOB;
   can.receive_not_ready = port.transport != Transport::iwarp;
+  can.packet_max_bytes = mtu_bytes(port.attributes.active_mtu);
   can.bandwidth_mbytes_s =
       rate_mbytes_s(port.attributes.active_speed, port.attributes.active_width);
   // Nothing tells the latency; this ranks the kinds of networks.

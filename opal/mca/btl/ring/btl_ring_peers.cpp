@@ -11,6 +11,8 @@
 
 #include "opal/mca/common/overlap/message.hpp"
 
+#include "protocol/packets.hpp"
+
 #include "btl_ring_module.hpp"
 
 namespace overlap::ring {
@@ -21,7 +23,7 @@ extern "C" OVERLAP_EXPORT mca_btl_base_component_t mca_btl_ring_component;
 /// What a process tells all others at the start.
 struct Published {
   std::uint16_t version = layout_version;
-  std::uint16_t reserved = 0;
+  std::uint16_t packet_max_bytes = 0;  ///< of the port
   std::uint32_t address_bytes = 0;
   Network network;
   Secret secret{};
@@ -30,15 +32,22 @@ struct Published {
 };
 static_assert(sizeof(Published) == 48);
 
+Published published_by(const fabric::Device& device) noexcept {
+  Published own;
+  own.packet_max_bytes = static_cast<std::uint16_t>(device.capabilities().packet_max_bytes);
+  return own;
+}
+
 /// Each one's messages must fit into the other one's receive buffers, and the packets of a
 /// connection have one size.
-bool is_like_this(const Published& other) noexcept {
-  const Published own;
-  return other.channel_bytes == own.channel_bytes && other.verbs_mtu == own.verbs_mtu;
+bool are_alike(const Published& own, const Published& other) noexcept {
+  return other.channel_bytes == own.channel_bytes &&
+         have_one_size({own.packet_max_bytes, own.verbs_mtu},
+                       {other.packet_max_bytes, other.verbs_mtu});
 }
 
 /// Once: a parameter file of some nodes mostly concerns many.
-void report_unlike(const opal_proc_t& proc, const Published& other) {
+void report_unlike(const opal_proc_t& proc, const Published& own, const Published& other) {
   static std::atomic_flag reported;
   if (reported.test_and_set()) return;
   const auto values = [](const Published& of) {
@@ -47,9 +56,21 @@ void report_unlike(const opal_proc_t& proc, const Published& other) {
   };
   show_message("btl/ring does not connect to process " +
                    std::string(OPAL_NAME_PRINT(proc.proc_name)) + " on " + hostname(&proc) +
-                   ": that one has " + values(other) + ", this one " + values({}) +
+                   ": that one has " + values(other) + ", this one " + values(own) +
                    ". Give all processes of the job the same values.",
                "btl/ring: unlike values");
+}
+
+/// For those who ask: another BTL mostly reaches it.
+void report_unreachable(const opal_proc_t& proc) {
+  static std::atomic_flag reported;
+  if (tunables.verbose < 1 || reported.test_and_set()) return;
+  opal_output(
+      0,
+      "btl/ring: no way to process %s on %s: the ports are of different kinds (InfiniBand, "
+      "RoCE), on different InfiniBand subnets, or one has an IPv4 address and the other one "
+      "only IPv6",
+      OPAL_NAME_PRINT(proc.proc_name), hostname(&proc).c_str());
 }
 
 Secret make_secret() {
@@ -66,7 +87,7 @@ Peers::Peers(fabric::Device& device, const Network& network)
 
 std::vector<std::byte> Peers::address_bytes() const {
   const fabric::Address address = device_.address();
-  Published published;
+  Published published = published_by(device_);
   published.network = network_;
   published.secret = secret_;
   published.address_bytes = address.size_bytes;
@@ -89,15 +110,18 @@ std::optional<PeerAddress> Peers::find_address(opal_proc_t& proc) const {
       published.address_bytes > fabric::address_max_bytes) {
     return std::nullopt;
   }
-  if (!is_like_this(published)) {
-    report_unlike(proc, published);
+  if (const Published own = published_by(device_); !are_alike(own, published)) {
+    report_unlike(proc, own, published);
     return std::nullopt;
   }
   PeerAddress found;
   found.secret = published.secret;
   found.address.size_bytes = published.address_bytes;
   std::memcpy(found.address.bytes.data(), bytes.data() + sizeof published, published.address_bytes);
-  if (!device_.may_reach(found.address)) return std::nullopt;
+  if (!device_.may_reach(found.address)) {
+    report_unreachable(proc);
+    return std::nullopt;
+  }
   return found;
 }
 
