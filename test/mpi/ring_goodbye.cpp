@@ -12,16 +12,22 @@ namespace {
 
 constexpr int rounds = 3, turns = 40, messages = 200;
 
-int talk_to_child(char* program) {
-  MPI_Comm child = MPI_COMM_NULL;
-  MPI_Comm_spawn(program, MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &child,
-                 MPI_ERRCODES_IGNORE);
+/// @param child  spawned by all of `parents`
+/// @returns  wrong answers of it
+int spawn_and_talk(char* program, MPI_Comm parents, MPI_Comm& child) {
+  MPI_Comm_spawn(program, MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, parents, &child, MPI_ERRCODES_IGNORE);
   int got = -1, wrong = 0;
   for (int i = 0; i < turns; ++i) {
     MPI_Send(&i, 1, MPI_INT, 0, 1, child);
     MPI_Recv(&got, 1, MPI_INT, 0, 1, child, MPI_STATUS_IGNORE);
     wrong += got != i;
   }
+  return wrong;
+}
+
+int talk_to_child(char* program) {
+  MPI_Comm child = MPI_COMM_NULL;
+  int wrong = spawn_and_talk(program, MPI_COMM_SELF, child);
   std::vector<int> values(messages, -1);
   std::vector<MPI_Request> requests(messages);
   for (int i = 0; i < messages; ++i) MPI_Irecv(&values[i], 1, MPI_INT, 0, 2, child, &requests[i]);
@@ -45,19 +51,14 @@ void be_child(MPI_Comm parent) {
 /// at first.
 int talk_to_common_child(char* program) {
   MPI_Comm child = MPI_COMM_NULL;
-  MPI_Comm_spawn(program, MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &child,
-                 MPI_ERRCODES_IGNORE);
-  int got = -1, flag = 0;
-  for (int i = 0; i < turns; ++i) {
-    MPI_Send(&i, 1, MPI_INT, 0, 1, child);
-    MPI_Recv(&got, 1, MPI_INT, 0, 1, child, MPI_STATUS_IGNORE);
-  }
+  const int wrong = spawn_and_talk(program, MPI_COMM_WORLD, child);
+  int flag = 0;
   MPI_Comm_disconnect(&child);
   // Who takes the end for a fault ends the job.
   const double end_s = MPI_Wtime() + 1;
   while (MPI_Wtime() < end_s) MPI_Iprobe(0, 5, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
   MPI_Barrier(MPI_COMM_WORLD);
-  return got == turns - 1 ? 0 : 1;
+  return wrong;
 }
 
 void be_common_child(MPI_Comm parents, int count) {

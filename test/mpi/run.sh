@@ -176,7 +176,8 @@ if has abort; then
         done
     done
 fi
-# Ends of a program with the thread of common_overlap_progress, and its faults: exit status as with any other program.
+# Ends of a program with the thread of common_overlap_progress, and its faults: exit status as with any other program. With one arena
+# the thread and an interrupted malloc() want the same lock.
 if has exits; then
     for row in static:0 outstanding:3 gone:3 beside:7 handler:7 child:0 vforked:0 fault:0 waited:0; do
         for btl in vader,self tcp,self; do

@@ -279,9 +279,9 @@ void InterruptThread::stop_in_exit() noexcept {
   if (getpid() != owner_ || state_.exchange(State::stopped) != State::running) return;
   ask_to_end();
   timespec longest{};
-  clock_gettime(CLOCK_MONOTONIC, &longest);
+  clock_gettime(CLOCK_REALTIME, &longest);
   ++longest.tv_sec;
-  pthread_clockjoin_np(thread_, nullptr, CLOCK_MONOTONIC, &longest);
+  pthread_timedjoin_np(thread_, nullptr, &longest);
 }
 
 void InterruptThread::join() noexcept {

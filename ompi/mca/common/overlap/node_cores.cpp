@@ -98,10 +98,11 @@ unsigned count_threads() noexcept { return std::max(1U, number_in_environment("O
 
 /// Whole processors that the quota of a container allows; as many as there are where it has none.
 unsigned count_within_quota() noexcept {
-  constexpr unsigned all = std::numeric_limits<unsigned>::max();
+  constexpr unsigned all = std::numeric_limits<int>::max();
   try {
     std::ifstream membership("/proc/self/cgroup");
-    return static_cast<unsigned>(cpu_quota(membership, "/sys/fs/cgroup").value_or(all));
+    const double quota = cpu_quota(membership, "/sys/fs/cgroup").value_or(all);
+    return static_cast<unsigned>(std::min<double>(quota, all));
   } catch (...) {
     return all;  // what cannot be read limits nobody
   }
