@@ -16,7 +16,7 @@ compile() { # PROGRAM
         [ "$build/$1" -nt "$here/coll.hpp" ] &&
         [ "$build/$1" -nt "$here/nonblocking.hpp" ] && [ "$build/$1" -nt "$build/mpi_test.o" ]; then return 0; fi
     main=$build/mpi_test.o
-    case $1 in abort | early_sends | end_comms | end_requests | exits | forever | idle_calls | ring_goodbye | ring_connect) main= ;; esac  # they have their own
+    case $1 in abort | early_sends | end_comms | end_requests | exits | forever | idle_calls | new_connections | ring_goodbye | ring_connect) main= ;; esac  # they have their own
     mpix=
     case " $nonblocking " in *" $1 "*) mpix=$(pkg-config --cflags --libs mpix_overlap) || return 1 ;; esac
     # shellcheck disable=SC2086

@@ -51,7 +51,7 @@ has() { [ -x "$build/$1" ] && [ -f "$here/$1.cpp" ]; }
 general=
 for program in $programs; do
     case $program in
-        abort | eager_probes | eager_reads | early_sends | exchange | exits | foreign_windows | blocking_copies | cancel_local | fragment_room | chained | coll_* | comms | forever | idle_calls | onesided | polled | progress | speculation | ring_* | rma_*) ;;
+        abort | eager_probes | eager_reads | early_sends | exchange | exits | foreign_windows | blocking_copies | cancel_local | fragment_room | chained | coll_* | comms | forever | idle_calls | new_connections | onesided | polled | progress | speculation | ring_* | rma_*) ;;
         *) general="$general $program" ;;
     esac
 done

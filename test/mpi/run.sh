@@ -190,6 +190,12 @@ if has exits; then
         done
     done
 fi
+# Without a thread that knows of it a message stays outside until the next call.
+if has new_connections && [ "$pml" = speculative ]; then
+    for call in recv wait probe; do
+        run "new_connections: made in $call, tcp,self" 90 2 tcp,self "$build/new_connections" $call
+    done
+fi
 check_shared_memory
 # These have their own lines.
 if [ -f "$prefix/include/mpix_overlap.h" ]; then OVERLAP_BUILD=${build%/test-mpi} sh "$here/mpix.sh" || failed=1; fi

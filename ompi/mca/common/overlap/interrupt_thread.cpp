@@ -211,7 +211,7 @@ std::uint32_t InterruptThread::must_ring_slow() noexcept {
 }
 
 void InterruptThread::ring_for_work() noexcept {
-  if (!may_ring_.load(std::memory_order_relaxed)) [[likely]]
+  if (!may_ring_.load(std::memory_order_relaxed) && !driver_.has_new_events()) [[likely]]
     return;
   std::uint32_t delay_ns = no_ring;
   {
@@ -242,6 +242,7 @@ bool InterruptThread::start() noexcept {
   pthread_setname_np(thread_, "overlap");
   if (node_.has_bell() && why_no_core_to_spare() == nullptr) widen_binding(thread_);
   stop_at_exit(this);
+  watch_stay(demand_ != 0);  // it may have come before there was anything to serve
   State refused = State::refused;
   if (state_.compare_exchange_strong(refused, State::running)) return true;
   join();
@@ -332,6 +333,7 @@ InterruptThread::Turn InterruptThread::turn() noexcept {
       &endpoints_);
   endpoints_.in_interrupt_thread = false;
   left_connections_ = found.left_connections;
+  if (left_connections_) driver_.note_new_events();
   ++common::counters.interrupt_turns;
   if (!found.moved) ++common::counters.interrupt_turns_empty;
   if (std::exchange(woken_by_sender_, false) && !found.moved) note_futile_wake();

@@ -86,13 +86,15 @@ class InterruptThread {
       return no_ring;
     return must_ring_slow();
   }
-  /// A call has progressed and may leave MPI with part of a copy undone (MPI_Test), or while
-  /// something waits for the adapter: the same.
+  /// A call has progressed and may leave MPI with part of a copy undone (MPI_Test), while something
+  /// waits for the adapter, or after a connection has been made: the same.
   [[nodiscard]] std::uint32_t must_ring_for_work() noexcept {
     if (waking_ != nullptr) [[unlikely]]
       wake_or_leave();
-    if (!serves_btls() || !has_work() || (demand_ == 0 && !network_waits())) [[likely]]
+    const bool is_new = !driver_.stays() && driver_.take_new_events();
+    if (demand_ == 0 && !network_waits()) [[likely]]
       return no_ring;
+    if (!has_work() && !(is_new && misses_connections())) return no_ring;
     return must_ring_slow();
   }
   /// A call that has waited is about to leave MPI: the same, and ring. @thread  lock NOT held
@@ -108,7 +110,7 @@ class InterruptThread {
     if (serves_node_) [[unlikely]]
       endpoints_.leave_copies_min_bytes = Endpoints::no_copy;
   }
-  /// @thread  progress lock NOT held
+  /// @thread  any; mostly without the progress lock, which whoever wakes wants
   void ring(std::uint32_t delay_ns) noexcept { watch_.ring(delay_ns); }
   /// End the thread; a later demand makes no new one. @thread  any but itself, lock NOT held
   void stop() noexcept;
@@ -179,6 +181,10 @@ class InterruptThread {
   [[nodiscard]] bool is_watch_stale() noexcept {
     return left_connections_ || watch_.has_other_count() ||
            (turned_elsewhere() && watch_.has_other_descriptors());
+  }
+  /// Not of sockets that have become full, which is no news in an exchange.
+  [[nodiscard]] bool misses_connections() noexcept {
+    return turns_events() && (left_connections_ || watch_.has_other_descriptors());
   }
   /// Have MPI threads turned the event loop since this thread has taken in its descriptors?
   [[nodiscard]] bool turned_elsewhere() const noexcept { return turns() != synced_turns_; }

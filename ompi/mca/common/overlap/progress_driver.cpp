@@ -18,7 +18,16 @@ void ProgressDriver::adopt_btls() noexcept {
   });
 }
 
-void ProgressDriver::need_events() noexcept { event_driven_ = more_ = true; }
+void ProgressDriver::need_events() noexcept {
+  if (!event_driven_) note_new_events();  // there may be no thread yet
+  event_driven_ = more_ = true;
+}
+
+void ProgressDriver::turn_events() noexcept {
+  poll_events();
+  const std::size_t count = count_events();
+  if (std::exchange(event_count_, count) != count) note_new_events();
+}
 
 void ProgressDriver::give_back() noexcept {
   for (unsigned i = 0; i < btl_count_; ++i) opal_progress_register(btls_[i]);
@@ -72,7 +81,7 @@ bool ProgressDriver::look_at_thread_btls() {
 int ProgressDriver::poll_thread_btls() {
   int count = 0;
   for (unsigned i = 0; i < thread_btl_count_; ++i) count += thread_btls_[i]();
-  count_events(count);
+  add_events(count);
   return count;
 }
 
@@ -96,7 +105,7 @@ int ProgressDriver::poll_more(bool events_now) {
                       turns_without_event_ % quiet_turns_per_event_turn == 0 || btl_count_ == 0;
     ++turns_without_event_;
     const unsigned before = noted_;
-    if (turn) poll_events();
+    if (turn) turn_events();
     count = static_cast<int>(noted_ - before);
   }
   return count + poll_pollables(&Pollable::poll);

@@ -31,6 +31,24 @@ class ProgressDriver {
   /// A BTL that messages of this process go through is driven by libevent (tcp): turn the loop.
   void need_events() noexcept;
   [[nodiscard]] bool turns_events() const noexcept { return event_driven_; }
+  /// Has the loop come to watch more or fewer since take_new_events(): has a connection been made?
+  /// @thread  any: a hint
+  [[nodiscard]] bool has_new_events() const noexcept {
+    return new_events_.load(std::memory_order_relaxed);
+  }
+  /// The same, once.
+  [[nodiscard]] bool take_new_events() noexcept {
+    if (!has_new_events()) [[likely]]
+      return false;
+    new_events_.store(false, std::memory_order_relaxed);
+    return true;
+  }
+  /// Who watches them has left some of them out.
+  void note_new_events() noexcept { new_events_.store(true, std::memory_order_relaxed); }
+  /// A call waits, or no longer: it will ask for what is new when it ends. A hint: with several
+  /// threads it is the last one's. @thread  any
+  void set_stay(bool stays) noexcept { stays_.store(stays, std::memory_order_relaxed); }
+  [[nodiscard]] bool stays() const noexcept { return stays_.load(std::memory_order_relaxed); }
   /// @param needed  poll it in each turn, or no longer; at most pollables_max of them
   void set_pollable(const Pollable& pollable, bool needed) noexcept;
   static constexpr unsigned pollables_max = 4;
@@ -56,13 +74,13 @@ class ProgressDriver {
     int count = poll_btls();
     if (more_) [[unlikely]]
       count += poll_more(false);
-    count_events(count);
+    add_events(count);
     return count;
   }
   /// The same for a caller that looks once and decides by it (P1.4): the event loop's turn is now.
   int poll_thoroughly() {
     const int count = poll_btls() + poll_more(true);
-    count_events(count);
+    add_events(count);
     return count;
   }
   /// A message has come, or a transfer has moved: look again at once. The event loop does not say
@@ -105,7 +123,7 @@ class ProgressDriver {
 
  private:
   /// Written by one thread at a time.
-  void count_events(int count) noexcept {
+  void add_events(int count) noexcept {
     events_.store(events() + static_cast<unsigned>(count), std::memory_order_relaxed);
   }
   int poll_btls() {
@@ -115,6 +133,7 @@ class ProgressDriver {
   }
   int poll_thread_btls();
   int poll_more(bool events_now);
+  void turn_events() noexcept;
   int poll_pollables(int (*Pollable::*poll)() noexcept) noexcept;
   void set_more() noexcept { more_ = event_driven_ || pollable_count_ != 0 || on_stay_ != nullptr; }
 
@@ -132,6 +151,9 @@ class ProgressDriver {
   unsigned thread_btl_count_ = 0;
   bool more_ = false;  ///< event_driven_, or a pollable, or on_stay_
   bool event_driven_ = false;
+  std::size_t event_count_ = 0;          ///< of the loop after its last turn by an MPI thread
+  std::atomic<bool> new_events_{false};  ///< changed under the lock; orders nothing
+  std::atomic<bool> stays_{false};       ///< orders nothing
   unsigned turns_without_event_ = 0;
   unsigned noted_ = 0;                               ///< calls of note_event
   std::atomic<unsigned> events_{0};                  ///< what turns have returned

@@ -7,6 +7,8 @@
 #include "ompi/mca/common/overlap/sim/osc_components.hpp"
 #include "test/support/catch.hpp"
 
+#include <unistd.h>
+
 namespace {
 
 using overlap::ProgressDriver;
@@ -169,6 +171,36 @@ TEST_CASE("Progress driver: after a turn of an interrupt thread, what waits goes
   driver.set_pollable(waits, false);
   CHECK(turn() == 2);  // nothing waits
   driver.give_back();
+  event_base_free(std::exchange(opal_sync_event_base, before));
+}
+
+TEST_CASE("Progress driver: a connection is news once") {
+  const Host host;
+  opal_event_base_t* const before = std::exchange(opal_sync_event_base, event_base_new());
+  ProgressDriver driver;
+  CHECK_FALSE(driver.has_new_events());
+  driver.need_events();  // nobody may have had anything to serve before
+  CHECK(driver.take_new_events());
+  driver.need_events();
+  driver.poll_thoroughly();
+  CHECK_FALSE(driver.take_new_events());
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  event* const watched = event_new(
+      opal_sync_event_base, ends[0], EV_READ | EV_PERSIST, [](int, short, void*) {}, nullptr);
+  event_add(watched, nullptr);
+  driver.poll_thoroughly();
+  CHECK(driver.has_new_events());
+  CHECK(driver.take_new_events());
+  CHECK_FALSE(driver.take_new_events());
+  driver.poll_thoroughly();
+  CHECK_FALSE(driver.has_new_events());
+  event_free(watched);
+  driver.poll_thoroughly();
+  CHECK(driver.take_new_events());
+  for (const int end : ends) close(end);
+  driver.give_back();
+  opal_progress_set_event_flag(0);
   event_base_free(std::exchange(opal_sync_event_base, before));
 }
 

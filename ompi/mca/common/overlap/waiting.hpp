@@ -28,8 +28,9 @@ struct Naps {
 /// threads of this process that compute while several of its threads wait.
 class Waiting {
  public:
-  explicit Waiting(ProgressDriver& driver) noexcept : driver_(driver) {}
+  explicit Waiting(ProgressDriver& driver) noexcept : driver_(driver) { driver.set_stay(true); }
   ~Waiting() {
+    driver_.set_stay(false);
     if (is_first_) driver_.first_waiting().store(nullptr, std::memory_order_relaxed);
   }
   Waiting(const Waiting&) = delete;

@@ -233,6 +233,14 @@ template <class Header>
   return prefixed ? message.subspan(sizeof(EraPrefix)) : message;
 }
 
+/// Is it the first that its sender has sent in a communicator? Now and then a later one, too: the
+/// sequence wraps. @param message  passed find_fault
+[[nodiscard]] inline bool begins_stream(std::span<const std::byte> message) noexcept {
+  const auto own = behind_prefix(message);
+  return is_forward(kind_of(std::to_integer<std::uint8_t>(own[0]))) &&
+         load<SequencedHeader>(own).sequence == 0;
+}
+
 /// A header to be sent, behind an EraPrefix when it needs one.
 template <class Header>
 struct Prefixed {

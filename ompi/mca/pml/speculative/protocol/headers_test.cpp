@@ -233,6 +233,20 @@ TEST_CASE("Headers: an era stands before a forward message, and before nothing e
   }
 }
 
+TEST_CASE("Headers: the first message of a sender is known by its sequence", "[P4.3]") {
+  for (const Kind kind : all_kinds) {
+    Bytes message = good(kind);
+    const std::size_t at = offsetof(SequencedHeader, sequence);
+    message[at] = message[at + 1] = std::byte{0};
+    CHECK(begins_stream(message) == is_forward(kind));
+    Bytes prefixed = bytes_of(EraPrefix{kind_version(Kind::era), 0, 0, 77, 3});
+    prefixed.insert(prefixed.end(), message.begin(), message.end());
+    CHECK(begins_stream(prefixed) == is_forward(kind));
+    message[at] = std::byte{1};
+    CHECK_FALSE(begins_stream(message));
+  }
+}
+
 TEST_CASE("Headers: a control message is encoded with its prefix and the memory it describes") {
   const auto encoded = [](const auto& header, const MemoryDescription* memory, bool prefixed) {
     ControlMessage control;

@@ -87,11 +87,15 @@ bool Protocol::has_rtr(Peer& peer, std::int32_t tag) noexcept {
 bool Protocol::knows_sender(std::span<const std::byte> message) const noexcept {
   // What names a request of this process comes from where that has sent something to.
   if (is_targeted(kind_of(std::to_integer<std::uint8_t>(message[0])))) return true;
+  const Peer* const sender = sender_of(message);
+  return sender != nullptr && sender->host_data != nullptr;
+}
+
+Peer* Protocol::sender_of(std::span<const std::byte> message) const noexcept {
   const auto head = load<SequencedHeader>(behind_prefix(message));
   Communicator* comm = streams_.find(head);
-  if (comm == nullptr || static_cast<std::uint32_t>(head.source) >= comm->size()) return false;
-  const Peer* peer = comm->peer_if_known(head.source);
-  return peer != nullptr && peer->host_data != nullptr;
+  if (comm == nullptr || static_cast<std::uint32_t>(head.source) >= comm->size()) return nullptr;
+  return comm->peer_if_known(head.source);
 }
 
 const char* Protocol::on_message(std::span<const std::byte> message, const void* rail) {

@@ -197,6 +197,9 @@ class Protocol {
   /// If not, on_message may make it connect, or ask which process a rank is (Host::process_of).
   /// @param message  passed find_fault
   [[nodiscard]] bool knows_sender(std::span<const std::byte> message) const noexcept;
+  /// @param message  not of a kind that names a request
+  /// @returns  who has sent it, if that is known here
+  [[nodiscard]] Peer* sender_of(std::span<const std::byte> message) const noexcept;
 
   /// A message, prefix and header and all. What belongs to a freed communicator or to a request
   /// that has ended is dropped and counted. @param message  passed find_fault
