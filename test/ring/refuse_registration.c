@@ -1,6 +1,7 @@
 /* LD_PRELOAD this to have the software device refuse large user buffers; or, where REFUSED_BYTES is
- * set, the first three registrations of so many bytes alone. Its client asks msync() whether memory
- * is mapped; of what btl/ring registers for itself at its defaults the three lengths are known. */
+ * set, the first three (REFUSED_TIMES) registrations of so many bytes alone. Its client asks msync()
+ * whether memory is mapped; of what btl/ring registers for itself at its defaults the three lengths
+ * are known. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,7 +13,9 @@
 static int is_refused(size_t length) {
   static int refused = 0;
   const char* bytes = getenv("REFUSED_BYTES");
-  if (bytes != NULL) return length == strtoul(bytes, NULL, 10) && ++refused <= 3;
+  const char* times = getenv("REFUSED_TIMES");
+  if (bytes != NULL)
+    return length == strtoul(bytes, NULL, 10) && ++refused <= (times != NULL ? atoi(times) : 3);
   return length >= 60000 && length != 100 * 2048 && length != 32 * 8192 && length != 128 * 8192;
 }
 

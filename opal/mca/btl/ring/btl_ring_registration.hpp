@@ -4,6 +4,7 @@
 
 #include "opal/mca/common/overlap/openmpi.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -49,11 +50,19 @@ class RegistrationCache final : public Reclaim {
   /// @returns  held until it is released; nullptr when it was refused
   [[nodiscard]] CachedRegistration* take(void* base, std::size_t bytes, std::uint32_t access);
   void release(CachedRegistration& registration) noexcept;
-  /// The one that was used least recently of those that nobody holds.
+  /// Those of memory that the program has freed since, or else the one that was used least recently
+  /// of those that nobody holds.
   [[nodiscard]] bool try_reclaim() noexcept override;
 
  private:
+  static int register_entry(void* self, void* base, std::size_t bytes,
+                            mca_rcache_base_registration_t* entry) noexcept;
+  static int deregister_entry(void* self, mca_rcache_base_registration_t* entry) noexcept;
+  std::uint64_t collect_freed() noexcept;
+
+  fabric::Device& device_;
   mca_rcache_base_module_t* cache_;
+  std::atomic<std::uint64_t> given_up_{0};  ///< registrations so far; a count, orders nothing
 };
 
 }  // namespace overlap::ring
