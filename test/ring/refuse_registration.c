@@ -1,7 +1,7 @@
 /* LD_PRELOAD this to have the software device refuse large user buffers; or, where REFUSED_BYTES is
- * set, the first three (REFUSED_TIMES) registrations of so many bytes alone. Its client asks msync()
- * whether memory is mapped; of what btl/ring registers for itself at its defaults the three lengths
- * are known. */
+ * set, the first three (REFUSED_TIMES) registrations of so many bytes alone. Its client asks
+ * msync() whether memory is mapped; of what btl/ring registers for itself at its defaults the three
+ * lengths are known. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <errno.h>

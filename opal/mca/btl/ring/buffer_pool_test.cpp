@@ -101,6 +101,7 @@ namespace {
 
 constexpr BufferPoolShape large{.buffers = 32, .buffer_bytes = 64, .rights = 0, .what = "tests"};
 constexpr unsigned share = 4;  // of 32
+std::uint64_t stopped_ns() noexcept { return 1; }
 
 /// As many as there are at once for a peer that takes no messages.
 unsigned take_all(PeerBuffers& buffers, std::uint32_t peer) {
@@ -111,7 +112,9 @@ unsigned take_all(PeerBuffers& buffers, std::uint32_t peer) {
 
 /// It tries in each pass, and nobody gives any back.
 std::optional<std::uint32_t> take_waiting(PeerBuffers& buffers, std::uint32_t peer) {
-  for (std::uint64_t pass = 0; pass <= BufferShortage::refused_passes; ++pass) {
+  constexpr std::uint64_t passes =
+      BufferShortage::patience_refused * BufferShortage::patience_passes;
+  for (std::uint64_t pass = 0; pass <= passes; ++pass) {
     if (const auto index = buffers.try_take(peer)) return index;
     buffers.note_pass();
   }
@@ -122,7 +125,7 @@ std::optional<std::uint32_t> take_waiting(PeerBuffers& buffers, std::uint32_t pe
 
 TEST_CASE("PeerBuffers: peers that take no messages leave buffers to the others") {
   Setting at;
-  PeerBuffers buffers(at.memory, large);
+  PeerBuffers buffers(at.memory, large, stopped_ns);
   std::set<std::byte*> taken;
   for (std::uint32_t peer = 0; peer < 40; ++peer) {
     for (unsigned i = 0; i < share; ++i) {
@@ -139,7 +142,7 @@ TEST_CASE("PeerBuffers: peers that take no messages leave buffers to the others"
 
 TEST_CASE("PeerBuffers: one peer has no more than there were at first") {
   Setting at;
-  PeerBuffers buffers(at.memory, large);
+  PeerBuffers buffers(at.memory, large, stopped_ns);
   CHECK(take_all(buffers, 7) == large.buffers);
   CHECK_FALSE(take_waiting(buffers, 7));
   CHECK(at.device.registered.size() == 1);
@@ -155,7 +158,7 @@ TEST_CASE("PeerBuffers: one peer has no more than there were at first") {
 
 TEST_CASE("PeerBuffers: who has its share waits for others' and has none made") {
   Setting at;
-  PeerBuffers buffers(at.memory, large);
+  PeerBuffers buffers(at.memory, large, stopped_ns);
   for (std::uint32_t taken = 0; taken < large.buffers; ++taken)
     REQUIRE(buffers.try_take(taken / share));
   CHECK_FALSE(take_waiting(buffers, 0));
@@ -166,7 +169,7 @@ TEST_CASE("PeerBuffers: who has its share waits for others' and has none made") 
 
 TEST_CASE("PeerBuffers: none are made while those that there are come back") {
   Setting at;
-  PeerBuffers buffers(at.memory, large);
+  PeerBuffers buffers(at.memory, large, stopped_ns);
   for (int round = 0; round < 1000; ++round) {
     std::vector<std::uint32_t> taken;
     for (std::uint32_t peer = 0; peer < 100; ++peer) {
@@ -182,7 +185,7 @@ TEST_CASE("PeerBuffers: none are made while those that there are come back") {
 TEST_CASE("PeerBuffers: without memory for more a peer waits for one of the others'") {
   Setting at;
   at.device.registrations_allowed = 1;
-  PeerBuffers buffers(at.memory, shape);
+  PeerBuffers buffers(at.memory, shape, stopped_ns);
   CHECK(take_all(buffers, 0) == 4);
   CHECK_FALSE(take_waiting(buffers, 1));
   CHECK(at.device.refusals == 1);
@@ -194,13 +197,27 @@ TEST_CASE("PeerBuffers: without memory for more a peer waits for one of the othe
   CHECK(take_waiting(buffers, 2) == 4U);
 }
 
+TEST_CASE("PeerBuffers: a program that computes between its passes waits no longer than others") {
+  static std::uint64_t now_ns;
+  now_ns = 1;
+  Setting at;
+  PeerBuffers buffers(at.memory, large, []() noexcept { return now_ns; });
+  CHECK(take_all(buffers, 0) == large.buffers);
+  std::uint64_t passes = 0;
+  for (; !buffers.try_take(1) && passes < 1000; ++passes) {
+    buffers.note_pass();
+    now_ns += 10 * BufferShortage::patience_ns;
+  }
+  CHECK(passes == BufferShortage::least_passes);
+}
+
 TEST_CASE("PeerBuffers: random peers take and give back, and the account holds") {
   for (unsigned seed = 1; seed <= 50; ++seed) {
     INFO("seed " << seed);
     std::mt19937 random(seed);
     const auto any = [&random](std::size_t n) { return random() % n; };
     Setting at;
-    PeerBuffers buffers(at.memory, large);
+    PeerBuffers buffers(at.memory, large, stopped_ns);
     constexpr std::uint32_t peers = 20;
     std::vector<std::vector<std::uint32_t>> held(peers);
     for (int step = 0; step < 3000; ++step) {

@@ -21,9 +21,12 @@ namespace overlap::ring {
 /// @thread  Guard held
 class PeerBuffers {
  public:
+  using Clock = std::uint64_t (*)() noexcept;
   /// @param memory  outlives it
-  PeerBuffers(RegisteredMemory& memory, const BufferPoolShape& shape) noexcept
-      : pool_(memory, shape),
+  /// @param now_ns  of a clock that only goes forward; asked where a buffer is lacking
+  PeerBuffers(RegisteredMemory& memory, const BufferPoolShape& shape, Clock now_ns) noexcept
+      : now_ns_(now_ns),
+        pool_(memory, shape),
         block_(shape.buffers),
         share_(std::max(shape.buffers / 8, 1U)),
         beyond_left_(shape.buffers - share_),
@@ -38,7 +41,7 @@ class PeerBuffers {
     const bool beyond = held_[peer] >= share_;
     if (beyond && beyond_left_ == 0) return std::nullopt;
     auto index = pool_.try_take();
-    if (!index && !beyond && shortage_.note_wait()) {
+    if (!index && !beyond && shortage_.note_wait(now_ns_())) {
       const bool grown = pool_.try_grow();
       shortage_.note_attempt(grown);
       if (grown) index = pool_.try_take();
@@ -62,6 +65,7 @@ class PeerBuffers {
   }
 
  private:
+  Clock now_ns_;
   BufferPool pool_;
   std::uint32_t block_;  ///< buffers that the pool makes at a time
   std::uint32_t share_;
