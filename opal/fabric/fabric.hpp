@@ -347,7 +347,8 @@ struct SoftOptions {
   std::uint64_t message_ns =
       200;                      ///< the link is busy this long for each message besides its bytes
   std::uint64_t task_ns = 100;  ///< each wait and enable of a management queue takes so long
-  std::uint32_t node = 0;       ///< processes with the same number share one link
+  std::uint32_t inline_bytes = 128;  ///< 128 at most
+  std::uint32_t node = 0;            ///< processes with the same number share one link
   std::uint64_t answer_timeout_ms =
       8590;  ///< transport retries end when nothing was answered for so long
   std::uint64_t receive_retry_ns =

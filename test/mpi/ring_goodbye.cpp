@@ -11,6 +11,7 @@
 namespace {
 
 constexpr int rounds = 3, turns = 40, messages = 200;
+constexpr int large_bytes = 1 << 20;  // on a connection of its own
 
 /// @param child  spawned by all of `parents`
 /// @returns  wrong answers of it
@@ -22,7 +23,18 @@ int spawn_and_talk(char* program, MPI_Comm parents, MPI_Comm& child) {
     MPI_Recv(&got, 1, MPI_INT, 0, 1, child, MPI_STATUS_IGNORE);
     wrong += got != i;
   }
-  return wrong;
+  std::vector<char> large(large_bytes, 'l');
+  MPI_Send(large.data(), large_bytes, MPI_CHAR, 0, 3, child);
+  MPI_Recv(large.data(), large_bytes, MPI_CHAR, 0, 3, child, MPI_STATUS_IGNORE);
+  return wrong + (large.back() != 'a' ? 1 : 0);
+}
+
+/// The other side of it.
+void answer(int rank, MPI_Comm parents) {
+  std::vector<char> large(large_bytes);
+  MPI_Recv(large.data(), large_bytes, MPI_CHAR, rank, 3, parents, MPI_STATUS_IGNORE);
+  large.back() = large.back() == 'l' ? 'a' : 'w';
+  MPI_Send(large.data(), large_bytes, MPI_CHAR, rank, 3, parents);
 }
 
 int talk_to_child(char* program) {
@@ -43,6 +55,7 @@ void be_child(MPI_Comm parent) {
     MPI_Recv(&got, 1, MPI_INT, 0, 1, parent, MPI_STATUS_IGNORE);
     MPI_Send(&got, 1, MPI_INT, 0, 1, parent);
   }
+  answer(0, parent);
   for (int i = 0; i < messages; ++i) MPI_Send(&i, 1, MPI_INT, 0, 2, parent);
   MPI_Comm_disconnect(&parent);
 }
@@ -69,6 +82,7 @@ void be_common_child(MPI_Comm parents, int count) {
       MPI_Send(&got, 1, MPI_INT, rank, 1, parents);
     }
   }
+  for (int rank = 0; rank < count; ++rank) answer(rank, parents);
   MPI_Comm_disconnect(&parents);
 }
 

@@ -67,6 +67,7 @@ matrix <<'END'
 in place              | 2  | speculative     | completion chained                                                               | --mca btl_ring_costs 1,0,1000000000,0,0
 eager_flag            | 2  | speculative     | random speculation chained                                                       | --mca pml_speculative_hazard_control eager_flag
 not chained           | 2  | speculative     | random speculation chained                                                       | --mca btl_ring_chained 0
+no inline data        | 2  | speculative     | pt2pt random chained progress                                                    | --mca btl_ring_soft_inline 0 --mca btl_ring_send_buffers 4 --mca common_overlap_progress on
 16 in the polling set | 20 | speculative     | ring_crowd                                                                       |
 no rings              | 4  | speculative     | ring_deaf                                                                        | --mca btl_ring_rings off
                       | 20 | speculative     | ring_deaf                                                                        |
@@ -189,7 +190,7 @@ spawned_jobs() { # RANKS
 (export OMPI_MCA_btl_ring_soft_latency=10000000
  spawned_jobs 1)
 result "ring_goodbye speculative, three times" $? "$log"
-(export OMPI_MCA_btl_ring_rings=off OMPI_MCA_btl_ring_send_buffers=4 OMPI_MCA_btl_ring_soft_latency=10000000
+(export OMPI_MCA_btl_ring_rings=off OMPI_MCA_btl_ring_send_buffers=4 OMPI_MCA_btl_ring_soft_latency=10000000 OMPI_MCA_btl_ring_soft_inline=0
  spawned_jobs 8)
 result "ring_goodbye speculative, to 8 processes with 4 buffers, three times" $? "$log"
 

@@ -41,6 +41,8 @@ const SoftOptions& check(const SoftOptions& options) {
     fail("the software device's time per message is over one second");
   if (options.task_ns > 1'000'000'000)
     fail("the software device's time per task is over one second");
+  if (options.inline_bytes > inline_max_bytes)
+    fail("the software device takes at most 128 bytes with a work request");
   if (options.receive_retry_ns > 1'000'000'000)
     fail("the software device's time between tries for a receive entry is over one second");
   if (options.receive_retry_count > RetrySettings::for_ever)
@@ -62,7 +64,7 @@ SoftDevice::SoftDevice(const SoftOptions& options)
       doorbell_(link_.welcome()),
       instance_(link_.welcome().instance),
       client_(link_.welcome().client) {
-  capabilities_.inline_max_bytes = inline_max_bytes;
+  capabilities_.inline_max_bytes = options.inline_bytes;
   capabilities_.gather_max = gather_limit;
   capabilities_.message_max_bytes = message_max_bytes;
   capabilities_.send_queue_max = send_queue_max;

@@ -105,8 +105,11 @@ void Bulk::fail(Endpoint& endpoint) noexcept {
   for (BulkOperation* operation : failed) completed(*operation, completion);
 }
 
-int Bulk::send_behind(Endpoint& endpoint, mca_btl_base_tag_t tag, std::span<const std::byte> bytes,
-                      Behind behind) {
+namespace {
+
+/// A message on the queue pair of an endpoint's one-sided operations.
+std::unique_ptr<BulkOperation> chained(Endpoint& endpoint, mca_btl_base_tag_t tag,
+                                       std::span<const std::byte> bytes) {
   auto operation = std::make_unique<BulkOperation>();
   const MessageHeader header =
       endpoint.stream.unordered_header(tag, static_cast<std::uint32_t>(bytes.size()));
@@ -117,10 +120,27 @@ int Bulk::send_behind(Endpoint& endpoint, mca_btl_base_tag_t tag, std::span<cons
   operation->request.opcode = fabric::Opcode::send;
   operation->request.signalled = true;
   operation->request.gather_count = 1;
+  return operation;
+}
+
+}  // namespace
+
+int Bulk::send_behind(Endpoint& endpoint, mca_btl_base_tag_t tag, std::span<const std::byte> bytes,
+                      Behind behind) {
+  auto operation = chained(endpoint, tag, bytes);
   operation->request.fenced = behind == Behind::gets;
   operation->request.solicited = endpoint.sleeps && parts_.wake_ups.must_wake(endpoint);
   ++counters().chained_sent;
   return start(operation.release());
+}
+
+bool Bulk::try_send_at_once(Endpoint& endpoint, std::span<const std::byte> bytes) {
+  flush(endpoint);
+  if (!endpoint.ending.usable() || !endpoint.bulk_waiting.empty()) return false;
+  auto operation = chained(endpoint, 0, bytes);
+  if (!try_post(*operation)) return false;
+  static_cast<void>(operation.release());
+  return true;
 }
 
 }  // namespace overlap::ring

@@ -46,6 +46,8 @@ class Bulk {
   /// (architecture.md rule 5). @returns  the same
   [[nodiscard]] int send_behind(Endpoint& endpoint, mca_btl_base_tag_t tag,
                                 std::span<const std::byte> bytes, Behind behind);
+  /// A message behind puts, which does not wait. @returns  false: no room for now
+  [[nodiscard]] bool try_send_at_once(Endpoint& endpoint, std::span<const std::byte> bytes);
   void completed(BulkOperation& operation, const fabric::Completion& completion);
   /// Post what has waited, in order, as far as there is room.
   void flush(Endpoint& endpoint);

@@ -80,6 +80,7 @@ fabric::SoftOptions soft_options() {
   options.bandwidth_mbytes_s = tunables.soft_bandwidth;
   options.latency_ns = tunables.soft_latency;
   options.message_ns = tunables.soft_message;
+  options.inline_bytes = tunables.soft_inline;
   options.node = soft_node();
   // What one mpirun has started, spawned processes too, shares a device; other jobs do not, unless
   // they are told to.

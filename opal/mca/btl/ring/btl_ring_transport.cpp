@@ -283,11 +283,8 @@ void Transport::take_last_messages(Endpoint& endpoint) {
 bool Transport::try_say_goodbye(Endpoint& endpoint) {
   const ControlBody goodbye{.kind = control_kind::goodbye};
   if (sender_.try_send_control(endpoint, goodbye)) return true;
-  if (!endpoint.bulk.established()) return false;
-  bulk_.flush(endpoint);
-  if (!endpoint.bulk_waiting.empty() || !endpoint.bulk.account.has_room()) return false;
-  return bulk_.send_behind(endpoint, 0, std::as_bytes(std::span(&goodbye, 1)), Behind::puts) ==
-         OPAL_SUCCESS;
+  return endpoint.bulk.established() &&
+         bulk_.try_send_at_once(endpoint, std::as_bytes(std::span(&goodbye, 1)));
 }
 
 /// Tell peers that the end of their connections is meant, and wait until all that was posted to
