@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "convert.hpp"
+#include "excuse.hpp"
 #include "options.hpp"
 
 namespace overlap::fabric::verbs {
@@ -150,12 +151,6 @@ bool find_ip(Port& port, int gid_index) {
   return false;
 }
 
-/// Why no port will do: what was last in the way.
-struct Excuse {
-  Error::Kind kind = Error::Kind::no_device;
-  std::string why;
-};
-
 struct OpenedDevice {
   Context context;
   ibv_device_attr attributes{};
@@ -198,7 +193,7 @@ std::vector<OpenedDevice> open_devices(const DeviceList& list, const PortName& w
       opened.push_back(std::move(made));
     } catch (const Error& error) {
       if (!wanted.device.empty()) throw;
-      excuse = {error.kind, error.what()};
+      excuse.note(error.kind, error.what());
     }
   }
   return opened;
@@ -215,7 +210,7 @@ void add_active_ports(std::vector<Candidate>& candidates, OpenedDevice& device,
   }
   const ibv_transport_type type = device.context->device->transport_type;
   if (type != IBV_TRANSPORT_IB && type != IBV_TRANSPORT_IWARP) {
-    excuse = {Error::Kind::no_device, name + " has no reliable connections"};
+    excuse.note(Error::Kind::no_device, name + " has no reliable connections");
     return;
   }
   for (std::uint8_t number = 1; number <= count; ++number) {
@@ -223,11 +218,11 @@ void add_active_ports(std::vector<Candidate>& candidates, OpenedDevice& device,
     Candidate port{&device, number, {}};
     const std::string port_name = name + ":" + std::to_string(number);
     if (ibv_query_port(device.context.get(), number, &port.attributes) != 0) {
-      excuse = {Error::Kind::system, failure("cannot query " + port_name, errno).what()};
+      excuse.note(Error::Kind::system, failure("cannot query " + port_name, errno).what());
     } else if (port.attributes.state != IBV_PORT_ACTIVE) {
-      excuse = {Error::Kind::no_device, port_name + " is not active (" +
-                                            ibv_port_state_str(port.attributes.state) +
-                                            "): check its cable and its network interface"};
+      excuse.note(Error::Kind::no_device, port_name + " is not active (" +
+                                              ibv_port_state_str(port.attributes.state) +
+                                              "): check its cable and its network interface");
     } else {
       candidates.push_back(port);
     }
@@ -246,12 +241,12 @@ bool try_candidate(Port& port, const Candidate& candidate, int gid_index, Excuse
   if (ibv_gid gid{}; ibv_query_gid(port.context.get(), port.number, 0, &gid) == 0)
     port.subnet_prefix = gid.global.subnet_prefix;
   if (find_ip(port, gid_index)) return true;
-  excuse = {
+  excuse.note(
       Error::Kind::no_device,
       port.name() + " has no IP address" +
           (gid_index >= 0 ? " at GID index " + std::to_string(gid_index) : std::string()) +
           ", which connections are made through: give one to its network interface (on InfiniBand: "
-          "IPoIB)"};
+          "IPoIB)");
   candidate.device->context = std::move(port.context);
   return false;
 }
@@ -284,7 +279,7 @@ Port find_port(const VerbsOptions& options) {
       if (try_candidate(port, candidate, options.gid_index, excuse)) return port;
     }
   }
-  throw Error(excuse.kind, excuse.why);
+  throw excuse.error();
 }
 
 }  // namespace overlap::fabric::verbs
