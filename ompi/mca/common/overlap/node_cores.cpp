@@ -117,17 +117,18 @@ const char* why_no_core_to_spare() noexcept {
   const std::optional<unsigned> units = count_units_of_job();
   if (units && !leaves_core_to_spare({.cores = *units, .processes = processes, .threads = threads}))
     return full;
-  const unsigned quota = count_within_quota();
-  if (!leaves_core_to_spare({.cores = quota, .processes = processes, .threads = threads})) {
-    return "the quota of processor time of this container or control group (cpu.max) has no core "
-           "to spare";
-  }
   hwloc_topology_t topology = topology_of_node();
   if (topology == nullptr) return full;
   const Bitmap all = cores_of_job(topology);
   const Bitmap mine = make_bitmap();
   if (!all || !mine || hwloc_get_cpubind(topology, mine.get(), 0) != 0) return full;
-  const CoreUse use{.cores = std::min(count_cores(topology, all.get()), quota),
+  // Time, which says nothing of whose the cores are.
+  const unsigned quota = count_within_quota();
+  if (!leaves_core_to_spare({.cores = quota, .processes = processes, .threads = threads})) {
+    return "the quota of processor time of this container or control group (cpu.max) has no core "
+           "to spare";
+  }
+  const CoreUse use{.cores = count_cores(topology, all.get()),
                     .processes = processes,
                     .bound_cores = count_cores(topology, mine.get()),
                     .threads = threads,
