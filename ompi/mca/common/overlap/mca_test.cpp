@@ -13,9 +13,28 @@ namespace {
 
 using overlap::contains;
 
+/// As a site's openmpi-mca-params.conf.
+constexpr const char* parameter_file =
+    "pml_ovfile1_ring_slots = 12abc\n"
+    "pml_ovfile2_limit_bytes = 64kb\n"
+    "pml_ovfile3_limit_bytes = 64k\n"
+    "pml_ovfile4_hazard_control = eager\n"
+    "pml_ovuser3_ring_slots = many\n";
+
 /// MPI_T alone starts the MCA; once per process.
 void start_mca() {
   static const bool started = [] {
+    char name[] = "/tmp/overlap-mca-test-XXXXXX";
+    const int file = mkstemp(name);
+    REQUIRE(file >= 0);
+    const auto bytes = static_cast<ssize_t>(std::strlen(parameter_file));
+    REQUIRE(write(file, parameter_file, std::strlen(parameter_file)) == bytes);
+    close(file);
+    setenv("OMPI_MCA_mca_base_param_files", name, 1);
+    const struct Remove {
+      const char* name;
+      ~Remove() { unlink(name); }
+    } remove_it{name};
     int provided = 0;
     return MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS;
   }();
@@ -58,18 +77,23 @@ struct Run {
 
 /// Register and check the example table under one component name, with one setting in the
 /// environment.
+/// @param user  set under this component's name; empty: under its own
 Run run(const char* component_name, const char* tunable, const char* value,
-        const std::string& type = "pml") {
+        const std::string& type = "pml", const std::string& user = {}) {
   start_mca();
   static std::vector<std::unique_ptr<Tunables>> storages;  // the MCA keeps pointers into them
   Tunables& values = *storages.emplace_back(std::make_unique<Tunables>());
   const auto component = make_component(component_name, type.c_str());
   const auto rows = tunable_rows(values);
-  const std::string variable = "OMPI_MCA_" + type + "_" + component_name + "_" + tunable;
-  setenv(variable.c_str(), value, 1);
+  const std::string variable =
+      "OMPI_MCA_" + type + "_" + (user.empty() ? component_name : user) + "_" + tunable;
+  if (value != nullptr) setenv(variable.c_str(), value, 1);
   Run result;
   result.said = stderr_of([&] {
     result.registered = overlap::register_tunables(&component, rows);
+    if (!user.empty() && result.registered == OPAL_SUCCESS)
+      result.registered =
+          overlap::register_synonyms(component, rows, make_component(user.c_str(), type.c_str()));
     result.checked = overlap::check_tunables(&component, rows);
   });
   unsetenv(variable.c_str());
@@ -114,6 +138,35 @@ TEST_CASE("a choice or flag that does not exist is refused once", "[mca]") {
   const Run flag = run("ovbad5", "speculation", "perhaps");
   CHECK(flag.checked == OPAL_ERR_BAD_PARAM);
   CHECK_THAT(flag.said, contains("pml_ovbad5_speculation"));
+}
+
+TEST_CASE("a setting in a parameter file is refused as one on the command line", "[mca]") {
+  const Run number = run("ovfile1", "ring_slots", nullptr);
+  CHECK(number.checked == OPAL_ERR_BAD_PARAM);
+  CHECK_THAT(number.said, contains("pml_ovfile1_ring_slots is \"12abc\", which is no number"));
+  const Run unit = run("ovfile2", "limit_bytes", nullptr);
+  CHECK_THAT(unit.said, contains("pml_ovfile2_limit_bytes is \"64kb\", which is no number"));
+  CHECK(run("ovfile2", "limit_bytes", "100").checked == OPAL_SUCCESS);  // goes before the file's
+  const Run good = run("ovfile3", "limit_bytes", nullptr);
+  CHECK(good.checked == OPAL_SUCCESS);
+  CHECK(good.values.limit_bytes == 65536);
+  CHECK_THAT(run("ovfile4", "hazard_control", nullptr).said,
+             contains("pml_ovfile4_hazard_control is \"eager\", which is no choice"));
+}
+
+TEST_CASE("a setting under a synonym is refused under that name", "[mca]") {
+  const Run good = run("ovown1", "ring_slots", "1k", "pml", "ovuser1");
+  CHECK(good.checked == OPAL_SUCCESS);
+  CHECK(good.values.ring_slots == 1024);
+  CHECK_THAT(run("ovown2", "limit_bytes", "64kb", "pml", "ovuser2").said,
+             contains("pml_ovuser2_limit_bytes is \"64kb\", which is no number"));
+  CHECK_THAT(run("ovown3", "ring_slots", nullptr, "pml", "ovuser3").said,
+             contains("pml_ovuser3_ring_slots is \"many\", which is no number"));
+  const Run choice = run("ovown4", "hazard_control", "eager", "pml", "ovuser4");
+  CHECK(choice.registered == OPAL_SUCCESS);
+  CHECK(choice.checked == OPAL_ERR_BAD_PARAM);
+  CHECK_THAT(choice.said, contains("pml_ovuser4_hazard_control is \"eager\", which is no choice"));
+  CHECK_THAT(choice.said, !contains("invalid value"));
 }
 
 TEST_CASE("an unknown tunable warns and names the nearest", "[mca]") {

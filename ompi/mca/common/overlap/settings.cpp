@@ -63,15 +63,7 @@ int register_settings(const mca_base_component_t& user) noexcept {
   const void* const changeable[] = {&tunables.progress};
   if (const int rc = register_tunables(&name_bearer(), rows(), changeable); rc != OPAL_SUCCESS)
     return rc;
-  for (const TunableRow& row : rows()) {
-    const int index =
-        mca_base_var_find(name_bearer().mca_project_name, "common", "overlap", row.name);
-    if (index < 0) return index;
-    const int synonym = mca_base_var_register_synonym(
-        index, user.mca_project_name, user.mca_type_name, user.mca_component_name, row.name,
-        static_cast<mca_base_var_syn_flag_t>(0));
-    if (synonym < 0) return synonym;
-  }
+  if (const int rc = register_synonyms(name_bearer(), rows(), user); rc != OPAL_SUCCESS) return rc;
   return register_counters(&name_bearer(), counter_rows());
 }
 

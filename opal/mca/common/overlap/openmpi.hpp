@@ -123,6 +123,7 @@ extern "C" {
 #include "opal/datatype/opal_convertor.h"
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/base/mca_base_vari.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/mca/btl/btl.h"
 #include "opal/mca/rcache/base/base.h"

@@ -108,6 +108,12 @@ struct TunableRow {
                                     std::span<const TunableRow> rows,
                                     std::span<const void* const> changeable = {}) noexcept;
 
+/// Let each row of `component`, registered before, be set under `user`'s name, too.
+/// @returns  the same
+[[nodiscard]] int register_synonyms(const mca_base_component_2_1_0_t& component,
+                                    std::span<const TunableRow> rows,
+                                    const mca_base_component_2_1_0_t& user) noexcept;
+
 /// Check all registered values and look for unknown names; call in the component's open function.
 /// Shows one message that names everything wrong.
 /// @returns  OPAL_SUCCESS (unknown names only warn) or OPAL_ERR_BAD_PARAM

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/tunables.hpp"
 
+#include <cstring>
+#include <optional>
+
 #include "opal/mca/common/overlap/message.hpp"
 #include "opal/mca/common/overlap/never_destroyed.hpp"
 #include "opal/mca/common/overlap/openmpi.hpp"
@@ -13,6 +16,7 @@ namespace {
 /// A setting refused at registration.
 struct Refused {
   const void* storage;  ///< the row's
+  std::string prefix;   ///< of the name that it was set under
   std::string given;    ///< as the user wrote it; empty: Open MPI has told the user
 };
 
@@ -27,7 +31,7 @@ const Refused* find_refused(const TunableRow& row) {
 }
 
 /// Where read_choice() puts what the row now being registered was set to, if that is none of its
-/// values; nullptr while none is: synonyms are read later.
+/// values; nullptr while none is: MPI_T may set it later.
 std::string*& wrong_choice() {
   static std::string* given = nullptr;
   return given;
@@ -82,51 +86,99 @@ int make_enumerator(const TunableRow& row, const std::string& full_name,
   return OPAL_SUCCESS;
 }
 
+/// Register a row under a name, and note what it was set to there if that is no value of it.
+/// @param registers  at Open MPI; returns an index or Open MPI's error
+template <class Register>
+int register_name(const TunableRow& row, const std::string& prefix, Register&& registers) {
+  std::string given;
+  wrong_choice() = &given;
+  const int index = registers();
+  wrong_choice() = nullptr;
+  if (index == OPAL_ERR_VALUE_OUT_OF_BOUNDS) {
+    refused().push_back({row.storage, prefix, {}});
+    return OPAL_SUCCESS;
+  }
+  if (!given.empty()) {
+    *static_cast<int*>(row.storage) = static_cast<int>(row.default_value);
+    refused().push_back({row.storage, prefix, given});
+  }
+  return index < 0 ? index : OPAL_SUCCESS;
+}
+
 int register_row(const mca_base_component_t* component, const TunableRow& row, bool changeable) {
   mca_base_var_enum_t* enumerator = nullptr;
   if (row.type == TunableType::choice) {
     const int made = make_enumerator(row, prefix_of(component) + row.name, &enumerator);
     if (made != OPAL_SUCCESS) return made;
   }
-  std::string given;
-  wrong_choice() = &given;
   const auto level = static_cast<mca_base_var_info_lvl_t>(OPAL_INFO_LVL_1 + row.level - 1);
-  const int index = mca_base_component_var_register(
-      component, row.name, help_text(row).c_str(), type_of(row.type), enumerator, 0,
-      static_cast<mca_base_var_flag_t>(changeable ? MCA_BASE_VAR_FLAG_SETTABLE : 0), level,
-      changeable ? MCA_BASE_VAR_SCOPE_LOCAL : MCA_BASE_VAR_SCOPE_READONLY, row.storage);
-  wrong_choice() = nullptr;
+  const int registered = register_name(row, prefix_of(component), [&] {
+    return mca_base_component_var_register(
+        component, row.name, help_text(row).c_str(), type_of(row.type), enumerator, 0,
+        static_cast<mca_base_var_flag_t>(changeable ? MCA_BASE_VAR_FLAG_SETTABLE : 0), level,
+        changeable ? MCA_BASE_VAR_SCOPE_LOCAL : MCA_BASE_VAR_SCOPE_READONLY, row.storage);
+  });
   if (enumerator) OBJ_RELEASE(enumerator);
-  if (index == OPAL_ERR_VALUE_OUT_OF_BOUNDS) {
-    refused().push_back({row.storage, {}});
-    return OPAL_SUCCESS;
-  }
-  if (!given.empty()) {
-    *static_cast<int*>(row.storage) = static_cast<int>(row.default_value);
-    refused().push_back({row.storage, given});
-  }
-  return index < 0 ? index : OPAL_SUCCESS;
+  return registered;
 }
 
-/// The text the user set, looked up as Open MPI does; null when it comes from a file or nowhere.
-const char* environment_text(const mca_base_component_t* component, const TunableRow& row) {
-  const std::string full_name = prefix_of(component) + row.name;
-  if (const char* text = std::getenv(
-          ("OMPI_MCA_" + std::string(component->mca_project_name) + "_" + full_name).c_str()))
-    return text;
-  return std::getenv(("OMPI_MCA_" + full_name).c_str());
+int index_of(const mca_base_component_t& component, const TunableRow& row) noexcept {
+  return mca_base_var_find(component.mca_project_name, component.mca_type_name,
+                           component.mca_component_name, row.name);
+}
+
+/// How a user has set a row, as it was written.
+struct Given {
+  std::string_view name;
+  const char* text;
+};
+
+/// What stands for a variable in the environment, or else in a parameter file, as Open MPI looks.
+std::optional<Given> given_to(const mca_base_var_t& variable) {
+  for (const char* name : {variable.mbv_long_name, variable.mbv_full_name}) {
+    if (const char* text = std::getenv((std::string("OMPI_MCA_") + name).c_str()))
+      return Given{variable.mbv_full_name, text};
+  }
+  // That of a synonym, too.
+  const auto* in_file = static_cast<const mca_base_var_file_value_t*>(variable.mbv_file_value);
+  if (in_file == nullptr) return std::nullopt;
+  return Given{in_file->mbvfv_var, in_file->mbvfv_value};
+}
+
+/// What a row was set to under its own name and others.
+std::vector<Given> all_given(const mca_base_component_t& component, const TunableRow& row) {
+  std::vector<Given> all;
+  const mca_base_var_t* variable = nullptr;
+  if (mca_base_var_get(index_of(component, row), &variable) != OPAL_SUCCESS) return all;
+  if (const auto own = given_to(*variable)) all.push_back(*own);
+  auto* synonyms = const_cast<opal_value_array_t*>(&variable->mbv_synonyms);
+  for (std::size_t i = 0; i < opal_value_array_get_size(synonyms); ++i) {
+    const int index = *static_cast<const int*>(opal_value_array_get_item(synonyms, i));
+    if (mca_base_var_get(index, &variable) != OPAL_SUCCESS) continue;
+    if (const auto other = given_to(*variable)) all.push_back(*other);
+  }
+  return all;
+}
+
+/// @returns  empty: its value may be used
+std::string fault_of(const mca_base_component_t& component, const TunableRow& row) {
+  if (const Refused* was = find_refused(row)) {
+    if (was->given.empty()) return {};
+    const std::string fault = check_text(was->prefix, row, was->given);
+    return fault.empty() ? choice_fault(was->prefix, row, was->given) : fault;
+  }
+  for (const Given& each : all_given(component, row)) {
+    const std::string_view prefix = each.name.substr(0, each.name.size() - std::strlen(row.name));
+    std::string fault = check_text(prefix, row, each.text);
+    if (!fault.empty()) return fault;
+  }
+  return check_value(prefix_of(&component), row);
 }
 
 std::string all_faults(const mca_base_component_t* component, std::span<const TunableRow> rows) {
-  const std::string prefix = prefix_of(component);
   std::string faults;
   for (const TunableRow& row : rows) {
-    const Refused* was_refused = find_refused(row);
-    if (was_refused && was_refused->given.empty()) continue;
-    const char* given = was_refused ? was_refused->given.c_str() : environment_text(component, row);
-    std::string fault = given ? check_text(prefix, row, given) : std::string();
-    if (fault.empty() && was_refused != nullptr) fault = choice_fault(prefix, row, given);
-    if (fault.empty()) fault = check_value(prefix, row);
+    const std::string fault = fault_of(*component, row);
     if (!fault.empty()) faults += (faults.empty() ? "" : "\n\n") + fault;
   }
   return faults;
@@ -165,6 +217,21 @@ int register_tunables(const mca_base_component_2_1_0_t* component, std::span<con
   for (const TunableRow& row : rows) {
     const bool may_change = std::ranges::find(changeable, row.storage) != changeable.end();
     const int registered = register_row(component, row, may_change);
+    if (registered != OPAL_SUCCESS) return registered;
+  }
+  return OPAL_SUCCESS;
+} catch (...) {
+  return OPAL_ERR_OUT_OF_RESOURCE;
+}
+
+int register_synonyms(const mca_base_component_2_1_0_t& component, std::span<const TunableRow> rows,
+                      const mca_base_component_2_1_0_t& user) noexcept try {
+  for (const TunableRow& row : rows) {
+    const int registered = register_name(row, prefix_of(&user), [&] {
+      return mca_base_var_register_synonym(index_of(component, row), user.mca_project_name,
+                                           user.mca_type_name, user.mca_component_name, row.name,
+                                           static_cast<mca_base_var_syn_flag_t>(0));
+    });
     if (registered != OPAL_SUCCESS) return registered;
   }
   return OPAL_SUCCESS;
