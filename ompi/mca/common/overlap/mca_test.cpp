@@ -19,7 +19,13 @@ constexpr const char* parameter_file =
     "pml_ovfile2_limit_bytes = 64kb\n"
     "pml_ovfile3_limit_bytes = 64k\n"
     "pml_ovfile4_hazard_control = eager\n"
-    "pml_ovuser3_ring_slots = many\n";
+    "pml_ovuser3_ring_slots = many\n"
+    "pml_ovown5_ring_slots = many\n"
+    "pml_ovfile5_limit_bytes =\n"
+    "pml_ovfile6_hazard_control =\n"
+    "pml_ovfile7_device =\n"
+    "pml_ovfile8_ring_slots = 7 # seven\n"
+    "pml_ovfile9_limit_bytes = 4k\r\n";
 
 /// MPI_T alone starts the MCA; once per process.
 void start_mca() {
@@ -152,6 +158,27 @@ TEST_CASE("a setting in a parameter file is refused as one on the command line",
   CHECK(good.values.limit_bytes == 65536);
   CHECK_THAT(run("ovfile4", "hazard_control", nullptr).said,
              contains("pml_ovfile4_hazard_control is \"eager\", which is no choice"));
+}
+
+TEST_CASE("a parameter file may say what Open MPI reads", "[mca]") {
+  for (const auto& [component, tunable] : {std::pair("ovfile5", "limit_bytes"),
+                                           {"ovfile6", "hazard_control"},
+                                           {"ovfile7", "device"}}) {
+    INFO(component);  // nothing stands behind "="
+    CHECK(run(component, tunable, nullptr).checked == OPAL_SUCCESS);
+  }
+  const Run commented = run("ovfile8", "ring_slots", nullptr);
+  CHECK(commented.checked == OPAL_SUCCESS);
+  CHECK(commented.values.ring_slots == 7);
+  const Run returned = run("ovfile9", "limit_bytes", nullptr);
+  CHECK(returned.checked == OPAL_SUCCESS);
+  CHECK(returned.values.limit_bytes == 4096);
+}
+
+TEST_CASE("a file's wrong setting is no matter where another one is in force", "[mca]") {
+  const Run over = run("ovown5", "ring_slots", "1k", "pml", "ovuser5");
+  CHECK(over.checked == OPAL_SUCCESS);
+  CHECK(over.values.ring_slots == 1024);
 }
 
 TEST_CASE("a setting under a synonym is refused under that name", "[mca]") {

@@ -37,9 +37,10 @@ bool is_number(TunableType type) {
 }
 
 std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
+  constexpr std::string_view blanks = " \t\r";  // also of a file with the line ends of Windows
+  const auto first = text.find_first_not_of(blanks);
   if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
 enum class Reading : std::uint8_t { number, not_a_number, too_large };

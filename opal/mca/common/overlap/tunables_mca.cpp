@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "opal/mca/common/overlap/tunables.hpp"
 
+#include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "opal/mca/common/overlap/message.hpp"
 #include "opal/mca/common/overlap/never_destroyed.hpp"
@@ -130,34 +130,45 @@ int index_of(const mca_base_component_t& component, const TunableRow& row) noexc
 /// How a user has set a row, as it was written.
 struct Given {
   std::string_view name;
-  const char* text;
+  std::string_view text;
 };
 
-/// What stands for a variable in the environment, or else in a parameter file, as Open MPI looks.
-std::optional<Given> given_to(const mca_base_var_t& variable) {
-  for (const char* name : {variable.mbv_long_name, variable.mbv_full_name}) {
-    if (const char* text = std::getenv((std::string("OMPI_MCA_") + name).c_str()))
-      return Given{variable.mbv_full_name, text};
-  }
-  // That of a synonym, too.
-  const auto* in_file = static_cast<const mca_base_var_file_value_t*>(variable.mbv_file_value);
-  if (in_file == nullptr) return std::nullopt;
-  return Given{in_file->mbvfv_var, in_file->mbvfv_value};
+/// Open MPI's numbers end before a comment behind them.
+std::string_view without_comment(std::string_view text) noexcept {
+  const std::size_t at = std::min(text.find(" #"), text.find("\t#"));
+  return text.substr(0, at);
 }
 
-/// What a row was set to under its own name and others.
+/// What stands for a variable in the environment, or else in a parameter file, as Open MPI looks;
+/// a site's override file goes before both.
+void add_given(const mca_base_var_t& variable, std::vector<Given>& in_environment,
+               std::vector<Given>& in_files) {
+  for (const char* name : {variable.mbv_long_name, variable.mbv_full_name}) {
+    const char* text = std::getenv((std::string("OMPI_MCA_") + name).c_str());
+    if (text == nullptr || variable.mbv_source == MCA_BASE_VAR_SOURCE_OVERRIDE) continue;
+    in_environment.push_back({variable.mbv_full_name, text});
+    return;
+  }
+  // That of a synonym, too; "name =" has no value.
+  const auto* in_file = static_cast<const mca_base_var_file_value_t*>(variable.mbv_file_value);
+  if (in_file == nullptr || in_file->mbvfv_value == nullptr) return;
+  in_files.push_back({in_file->mbvfv_var, without_comment(in_file->mbvfv_value)});
+}
+
+/// What a row was set to under its own name and others, as far as it may be in force.
 std::vector<Given> all_given(const mca_base_component_t& component, const TunableRow& row) {
-  std::vector<Given> all;
-  const mca_base_var_t* variable = nullptr;
-  if (mca_base_var_get(index_of(component, row), &variable) != OPAL_SUCCESS) return all;
-  if (const auto own = given_to(*variable)) all.push_back(*own);
-  auto* synonyms = const_cast<opal_value_array_t*>(&variable->mbv_synonyms);
+  std::vector<Given> in_environment, in_files;
+  const mca_base_var_t* own = nullptr;
+  if (mca_base_var_get(index_of(component, row), &own) != OPAL_SUCCESS) return {};
+  add_given(*own, in_environment, in_files);
+  auto* synonyms = const_cast<opal_value_array_t*>(&own->mbv_synonyms);
   for (std::size_t i = 0; i < opal_value_array_get_size(synonyms); ++i) {
     const int index = *static_cast<const int*>(opal_value_array_get_item(synonyms, i));
-    if (mca_base_var_get(index, &variable) != OPAL_SUCCESS) continue;
-    if (const auto other = given_to(*variable)) all.push_back(*other);
+    const mca_base_var_t* other = nullptr;
+    if (mca_base_var_get(index, &other) == OPAL_SUCCESS)
+      add_given(*other, in_environment, in_files);
   }
-  return all;
+  return in_environment.empty() ? in_files : in_environment;
 }
 
 /// @returns  empty: its value may be used
