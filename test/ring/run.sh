@@ -67,7 +67,7 @@ matrix <<'END'
 in place              | 2  | speculative     | completion chained                                                               | --mca btl_ring_costs 1,0,1000000000,0,0
 eager_flag            | 2  | speculative     | random speculation chained                                                       | --mca pml_speculative_hazard_control eager_flag
 not chained           | 2  | speculative     | random speculation chained                                                       | --mca btl_ring_chained 0
-no inline data        | 2  | speculative     | pt2pt random chained progress                                                    | --mca btl_ring_soft_inline 0 --mca btl_ring_send_buffers 4 --mca common_overlap_progress on
+no inline data        | 2  | speculative     | pt2pt random chained                                                             | --mca btl_ring_soft_inline 0 --mca btl_ring_send_buffers 4 --mca common_overlap_progress on
 16 in the polling set | 20 | speculative     | ring_crowd                                                                       |
 no rings              | 4  | speculative     | ring_deaf                                                                        | --mca btl_ring_rings off
                       | 20 | speculative     | ring_deaf                                                                        |

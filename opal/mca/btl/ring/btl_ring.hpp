@@ -93,7 +93,7 @@ class Transport final : private ConnectionObserver {
   [[nodiscard]] Connection* sender_of(const fabric::Completion& completion) const noexcept;
   int serve_busy();
   void serve(Endpoint& endpoint);
-  [[nodiscard]] bool try_say_goodbye(Endpoint& endpoint);
+  [[nodiscard]] bool try_say_goodbye(Endpoint& endpoint) noexcept;
   void part(std::span<Endpoint* const> peers) noexcept;
   void release_endpoint(Endpoint& endpoint) noexcept;
 

@@ -279,12 +279,16 @@ void Transport::take_last_messages(Endpoint& endpoint) {
   } while (receiver_.take_from_ring(endpoint) > 0);
 }
 
-/// @returns  false: no room for now
-bool Transport::try_say_goodbye(Endpoint& endpoint) {
+/// @returns  false: no room, or no memory, for now
+bool Transport::try_say_goodbye(Endpoint& endpoint) noexcept {
   const ControlBody goodbye{.kind = control_kind::goodbye};
-  if (sender_.try_send_control(endpoint, goodbye)) return true;
-  return endpoint.bulk.established() &&
-         bulk_.try_send_at_once(endpoint, std::as_bytes(std::span(&goodbye, 1)));
+  return guarded([&]() -> int {
+           if (sender_.try_send_control(endpoint, goodbye)) return OPAL_SUCCESS;
+           const bool said =
+               endpoint.bulk.established() &&
+               bulk_.try_send_at_once(endpoint, std::as_bytes(std::span(&goodbye, 1)));
+           return said ? OPAL_SUCCESS : OPAL_ERR_RESOURCE_BUSY;
+         }) == OPAL_SUCCESS;
 }
 
 /// Tell peers that the end of their connections is meant, and wait until all that was posted to
