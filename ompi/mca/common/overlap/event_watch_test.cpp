@@ -101,6 +101,24 @@ TEST_CASE("Event watch: a connection that takes the number of another is a new o
   CHECK(watch.is_readable());
 }
 
+TEST_CASE("Event watch: another connection under the same number is another one") {
+  const Loop loop;
+  EventWatch watch;
+  REQUIRE(watch.open());
+  Connection first;
+  watch.sync(true);
+  const int number = first.number();
+  first.close();
+  // What tcp keeps of the first one is still there.
+  event* const kept = event_new(opal_sync_event_base, -1, 0, do_nothing, nullptr);
+  const Connection second(number);
+  CHECK_FALSE(watch.has_other_count());
+  CHECK(watch.has_other_descriptors());
+  watch.sync(true);
+  CHECK_FALSE(watch.has_other_descriptors());
+  event_free(kept);
+}
+
 TEST_CASE("Event watch: what a child process holds of a closed connection wakes nobody") {
   const Loop loop;
   EventWatch watch;

@@ -4,6 +4,8 @@
 
 #include <sys/socket.h>
 
+#include <tuple>
+
 namespace overlap {
 
 void add_help_folder() noexcept {
@@ -113,7 +115,7 @@ struct Found {
     if (const int fd = event_get_fd(each); fd < 0) {
       if (timer_count < timers.size()) timers[timer_count++] = each;
     } else if (descriptors.size() < descriptors.capacity()) {
-      descriptors.push_back({fd, is_for_once(each)});
+      descriptors.push_back({fd, is_for_once(each), (events & EV_READ) != 0 ? each : nullptr});
     }
   }
 };
@@ -145,9 +147,11 @@ bool list_descriptors(std::vector<WatchedDescriptor>& descriptors) {
         return 0;
       },
       &found);
-  // A connection and its event for writing are one; `false` is less than `true`.
-  std::ranges::sort(descriptors, {},
-                    [](const WatchedDescriptor& each) { return std::pair(each.fd, each.once); });
+  // A connection and its event for writing, which comes behind it, are one; `false` is less than
+  // `true`.
+  std::ranges::sort(descriptors, {}, [](const WatchedDescriptor& each) {
+    return std::tuple(each.fd, each.once, each.reader == nullptr);
+  });
   const auto twice = std::ranges::unique(descriptors, {}, &WatchedDescriptor::fd);
   descriptors.erase(twice.begin(), twice.end());
   return std::any_of(found.timers.begin(), found.timers.begin() + found.timer_count, is_due);

@@ -191,6 +191,9 @@ inline constexpr bool can_list_descriptors = LIBEVENT_VERSION_NUMBER >= 0x020102
 struct WatchedDescriptor {
   int fd;
   bool once;  ///< for a single read: a connection that has come in and not said yet whose it is
+  /// The event that reads, if one does: another one is another connection's, whose number the
+  /// kernel has given away again. Never looked into.
+  const void* reader = nullptr;
 
   bool operator==(const WatchedDescriptor&) const = default;
 };
