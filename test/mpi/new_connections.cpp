@@ -69,9 +69,12 @@ void take_small(std::string_view call, int& word) {
   MPI_Request request = MPI_REQUEST_NULL;
   if (call == "probe") {
     MPI_Probe(MPI_ANY_SOURCE, small_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  } else if (call == "wait") {
+  } else if (call == "wait" || call == "waitall") {
     MPI_Irecv(&word, 1, MPI_INT, MPI_ANY_SOURCE, small_tag, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (call == "wait")
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    else
+      MPI_Waitall(1, &request, MPI_STATUSES_IGNORE);
   } else {
     MPI_Recv(&word, 1, MPI_INT, MPI_ANY_SOURCE, small_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }

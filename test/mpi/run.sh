@@ -192,7 +192,7 @@ if has exits; then
 fi
 # Without a thread that knows of it a message stays outside until the next call.
 if has new_connections && [ "$pml" = speculative ]; then
-    for call in recv wait probe; do
+    for call in recv wait waitall probe; do
         run "new_connections: made in $call, tcp,self" 90 2 tcp,self "$build/new_connections" $call
     done
 fi

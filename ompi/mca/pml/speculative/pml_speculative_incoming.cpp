@@ -20,24 +20,22 @@ std::span<const std::byte> gather(const Received& received, std::vector<std::byt
   return storage;
 }
 
+/// See to it that the interrupt thread knows the sender's further messages: a process that only
+/// receives, with MPI_ANY_SOURCE, has asked nobody yet. Before the message ends anything: what ends
+/// then, a turn of progress completes (see completes_at_once), and tells the thread.
+void meet_sender(std::span<const std::byte> message) {
+  if (!begins_stream(message) || !InterruptThread::is_possible()) return;
+  Peer* const sender = pml->protocol.sender_of(message);
+  if (sender != nullptr) static_cast<void>(endpoint_of(*sender));
+}
+
 void handle(std::span<const std::byte> message, const void* rail) {
   if (const char* fault = find_fault(message)) abort_bad_message(fault, message);
+  meet_sender(message);
   const char* fault = pml->protocol.on_message(message, rail);
   if (fault != nullptr) [[unlikely]]
     abort_bad_message(fault, message);
   pml->actions.run();
-}
-
-/// The same in an MPI thread. It also sees to it that the interrupt thread knows the sender's
-/// further messages: one that only receives, with MPI_ANY_SOURCE, has asked nobody yet.
-void handle_and_meet(std::span<const std::byte> message, const void* rail) {
-  handle(message, rail);
-  if (!begins_stream(message) || !InterruptThread::is_possible()) return;
-  Peer* const sender = pml->protocol.sender_of(message);
-  if (sender == nullptr || endpoint_of(*sender) == nullptr) return;
-  // Open MPI's own turn of the event loop may have brought it, behind which nobody asks.
-  const std::uint32_t ring_ns = pml->interrupts.must_ring_for_work();
-  if (ring_ns != InterruptThread::no_ring) pml->interrupts.ring(ring_ns);
 }
 
 /// The same in the interrupt thread, which connects to nobody.
@@ -57,7 +55,7 @@ void handle_interrupted(std::span<const std::byte> message, const void* rail) {
     std::vector<std::byte> storage;
     const auto message = gather(received, storage);
     pml->interrupts.inside() ? handle_interrupted(message, received.btl)
-                             : handle_and_meet(message, received.btl);
+                             : handle(message, received.btl);
   });
 }
 
@@ -146,7 +144,7 @@ void prepare_convertor(ReceiveRequest& request) {
 
 std::size_t LeftMessages::handle_all() {
   const std::vector<KeptMessage> messages = std::exchange(messages_, {});
-  for (const KeptMessage& each : messages) handle_and_meet(each.bytes, each.rail);
+  for (const KeptMessage& each : messages) handle(each.bytes, each.rail);
   return messages.size();
 }
 

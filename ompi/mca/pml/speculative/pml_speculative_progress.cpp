@@ -57,8 +57,10 @@ void wait_in_send(ompi_request_t& request, bool ended) noexcept {
     pml->awaited_copies.leave_send();
     pml->protocol.expect_no_longer();
   }
-  if (pml->awaited_copies.keep_call()) [[unlikely]]
+  if (pml->awaited_copies.keep_call()) [[unlikely]] {
     poll_until(pml->driver, pml->completions, [] { return !pml->awaited_copies.keep_call(); });
+    pml->interrupts.ring_for_work();
+  }
 }
 
 }  // namespace overlap::speculative

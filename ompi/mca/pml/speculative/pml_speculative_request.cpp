@@ -71,11 +71,14 @@ void construct_receive(ReceiveRequest* request) {
 ///
 /// With threads it even must, where the call that makes it has not returned. coll/adapt sets a
 /// callback right behind the call, and loses it when another thread completes just then.
+///
+/// Nor within Open MPI's own turn of the event loop, behind which nobody would tell the interrupt
+/// thread of a new connection.
 template <class Request>
 bool completes_at_once(Request& request) noexcept {
   const ompi_request_t& ompi = request.ompi();
   if (ompi.req_complete_cb != nullptr || ompi.req_complete == REQUEST_COMPLETED) return false;
-  if (request.life.freed()) return false;
+  if (request.life.freed() || pml->driver.has_new_events()) return false;
   return opal_using_threads() ? request.in_call : !pml->interrupts.inside();
 }
 

@@ -87,15 +87,21 @@ bool Protocol::has_rtr(Peer& peer, std::int32_t tag) noexcept {
 bool Protocol::knows_sender(std::span<const std::byte> message) const noexcept {
   // What names a request of this process comes from where that has sent something to.
   if (is_targeted(kind_of(std::to_integer<std::uint8_t>(message[0])))) return true;
-  const Peer* const sender = sender_of(message);
+  const auto head = load<SequencedHeader>(behind_prefix(message));
+  const Communicator* comm = communicator_of(head);
+  const Peer* sender = comm != nullptr ? comm->peer_if_known(head.source) : nullptr;
   return sender != nullptr && sender->host_data != nullptr;
 }
 
-Peer* Protocol::sender_of(std::span<const std::byte> message) const noexcept {
+Peer* Protocol::sender_of(std::span<const std::byte> message) {
   const auto head = load<SequencedHeader>(behind_prefix(message));
+  Communicator* comm = communicator_of(head);
+  return comm != nullptr ? &comm->peer(head.source) : nullptr;
+}
+
+Communicator* Protocol::communicator_of(const SequencedHeader& head) const noexcept {
   Communicator* comm = streams_.find(head);
-  if (comm == nullptr || static_cast<std::uint32_t>(head.source) >= comm->size()) return nullptr;
-  return comm->peer_if_known(head.source);
+  return comm != nullptr && static_cast<std::uint32_t>(head.source) < comm->size() ? comm : nullptr;
 }
 
 const char* Protocol::on_message(std::span<const std::byte> message, const void* rail) {

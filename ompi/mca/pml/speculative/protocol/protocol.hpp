@@ -198,8 +198,8 @@ class Protocol {
   /// @param message  passed find_fault
   [[nodiscard]] bool knows_sender(std::span<const std::byte> message) const noexcept;
   /// @param message  not of a kind that names a request
-  /// @returns  who has sent it, if that is known here
-  [[nodiscard]] Peer* sender_of(std::span<const std::byte> message) const noexcept;
+  /// @returns  who has sent it; nullptr: its communicator is not there
+  [[nodiscard]] Peer* sender_of(std::span<const std::byte> message);
 
   /// A message, prefix and header and all. What belongs to a freed communicator or to a request
   /// that has ended is dropped and counted. @param message  passed find_fault
@@ -228,6 +228,8 @@ class Protocol {
       made.prefix = streams_.announce(peer);
   }
 
+  /// @returns  nullptr: it is not there, or has no such source
+  [[nodiscard]] Communicator* communicator_of(const SequencedHeader& head) const noexcept;
   [[nodiscard]] const char* on_sequenced(std::span<const std::byte> whole, const void* rail);
   [[nodiscard]] const char* on_targeted(std::span<const std::byte> message, const void* rail);
   [[nodiscard]] const char* admit_again(std::vector<HeldMessages::Held> held);

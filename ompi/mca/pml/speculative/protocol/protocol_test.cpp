@@ -190,12 +190,14 @@ TEST_CASE("knows_sender: a process is known once the host has its endpoint", "[P
   int endpoint = 0;
   const Bytes eager = bytes_of(SequencedHeader{kind_version(Kind::eager), 0, 7, 1, 5, 0, 0});
   CHECK_FALSE(side.protocol.knows_sender(eager));  // past: it has sent and been sent nothing
-  CHECK(side.protocol.sender_of(eager) == nullptr);
+  CHECK(side.protocol.sender_of(eager) == &side.comm.peer(1));
+  CHECK_FALSE(side.protocol.knows_sender(eager));
   side.comm.peer(1).host_data = &endpoint;
   CHECK(side.protocol.sender_of(eager) == &side.comm.peer(1));
   CHECK(side.protocol.knows_sender(eager));
   const Bytes elsewhere = bytes_of(SequencedHeader{kind_version(Kind::eager), 0, 9, 1, 5, 0, 0});
   CHECK_FALSE(side.protocol.knows_sender(elsewhere));  // a communicator that is not made yet
+  CHECK(side.protocol.sender_of(elsewhere) == nullptr);
   const Bytes answer = done_for(1, true);
   CHECK(side.protocol.knows_sender(answer));  // to a request of this process
 }
