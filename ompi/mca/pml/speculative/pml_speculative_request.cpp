@@ -72,14 +72,15 @@ void construct_receive(ReceiveRequest* request) {
 /// With threads it even must, where the call that makes it has not returned. coll/adapt sets a
 /// callback right behind the call, and loses it when another thread completes just then.
 ///
-/// Nor within Open MPI's own turn of the event loop, behind which nobody would tell the interrupt
-/// thread of a new connection.
+/// Without, not later while a connection is news: Open MPI's own turn of the event loop may have
+/// brought it, behind which nobody would tell the interrupt thread.
 template <class Request>
 bool completes_at_once(Request& request) noexcept {
   const ompi_request_t& ompi = request.ompi();
   if (ompi.req_complete_cb != nullptr || ompi.req_complete == REQUEST_COMPLETED) return false;
-  if (request.life.freed() || pml->driver.has_new_events()) return false;
-  return opal_using_threads() ? request.in_call : !pml->interrupts.inside();
+  if (request.life.freed()) return false;
+  if (opal_using_threads()) return request.in_call;
+  return !pml->interrupts.inside() && (request.in_call || !pml->driver.has_new_events());
 }
 
 /// As ompi_request_complete, of which nothing else is left where no other thread knows the request,
