@@ -139,13 +139,12 @@ std::string_view without_comment(std::string_view text) noexcept {
   return text.substr(0, at);
 }
 
-/// What stands for a variable in the environment, or else in a parameter file, as Open MPI looks;
-/// a site's override file goes before both.
+/// What stands for a variable in the environment, or else in a parameter file, as Open MPI looks.
 void add_given(const mca_base_var_t& variable, std::vector<Given>& in_environment,
                std::vector<Given>& in_files) {
   for (const char* name : {variable.mbv_long_name, variable.mbv_full_name}) {
     const char* text = std::getenv((std::string("OMPI_MCA_") + name).c_str());
-    if (text == nullptr || variable.mbv_source == MCA_BASE_VAR_SOURCE_OVERRIDE) continue;
+    if (text == nullptr) continue;
     in_environment.push_back({variable.mbv_full_name, text});
     return;
   }
@@ -155,7 +154,8 @@ void add_given(const mca_base_var_t& variable, std::vector<Given>& in_environmen
   in_files.push_back({in_file->mbvfv_var, without_comment(in_file->mbvfv_value)});
 }
 
-/// What a row was set to under its own name and others, as far as it may be in force.
+/// What a row was set to under its own name and others, as far as it may be in force: a site's
+/// override file goes before the environment, and this before other files.
 std::vector<Given> all_given(const mca_base_component_t& component, const TunableRow& row) {
   std::vector<Given> in_environment, in_files;
   const mca_base_var_t* own = nullptr;
@@ -168,7 +168,8 @@ std::vector<Given> all_given(const mca_base_component_t& component, const Tunabl
     if (mca_base_var_get(index, &other) == OPAL_SUCCESS)
       add_given(*other, in_environment, in_files);
   }
-  return in_environment.empty() ? in_files : in_environment;
+  const bool overridden = own->mbv_source == MCA_BASE_VAR_SOURCE_OVERRIDE;
+  return overridden || in_environment.empty() ? in_files : in_environment;
 }
 
 /// @returns  empty: its value may be used
