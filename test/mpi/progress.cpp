@@ -28,8 +28,9 @@ bool watch_message(const Bytes& data, std::uint64_t seed) {
 enum class First : std::uint8_t { sender, receiver };
 struct Exchange {
   First first = First::receiver;
-  int source = -1;  ///< -1: the partner by name
+  bool any_source = false;
   bool synchronous = false;
+  MPI_Comm comm = MPI_COMM_WORLD;
 };
 
 void exchange(Steps& steps, int& step, const Exchange& how, std::uint64_t seed) {
@@ -37,11 +38,11 @@ void exchange(Steps& steps, int& step, const Exchange& how, std::uint64_t seed) 
   MPI_Request request = MPI_REQUEST_NULL;
   const auto start = [&] {
     if (receiver()) {
-      MPI_Irecv(data.data(), bytes, MPI_BYTE, how.source == -1 ? partner() : how.source, tag,
-                MPI_COMM_WORLD, &request);
+      MPI_Irecv(data.data(), bytes, MPI_BYTE, how.any_source ? MPI_ANY_SOURCE : partner(), tag,
+                how.comm, &request);
     } else {
       (how.synchronous ? MPI_Issend : MPI_Isend)(data.data(), bytes, MPI_BYTE, partner(), tag,
-                                                 MPI_COMM_WORLD, &request);
+                                                 how.comm, &request);
     }
   };
   const bool early = sender() == (how.first == First::sender);
@@ -67,9 +68,9 @@ TEST_CASE("P4.3: a message arrives while both sides compute") {
   for (std::uint64_t i = 0; i < 3; ++i) {
     exchange(steps, step, {First::receiver}, 10 + i);
     exchange(steps, step, {First::sender}, 20 + i);
-    exchange(steps, step, {First::receiver, MPI_ANY_SOURCE}, 30 + i);
-    exchange(steps, step, {First::sender, MPI_ANY_SOURCE}, 40 + i);
-    exchange(steps, step, {First::receiver, -1, true}, 50 + i);
+    exchange(steps, step, {First::receiver, true}, 30 + i);
+    exchange(steps, step, {First::sender, true}, 40 + i);
+    exchange(steps, step, {First::receiver, false, true}, 50 + i);
   }
   CHECK((counters["interrupt_turns"] > 0) == interrupts());
   MPI_Barrier(MPI_COMM_WORLD);
@@ -415,20 +416,17 @@ TEST_CASE("P4.3: communicators are made and freed, and the first message of each
   TWO_RANKS_WITH_COUNTERS();
   Steps steps;
   int step = 0;
+  const bool any = GENERATE(false, true);
+  const bool splits = GENERATE(false, true);
+  INFO("any source " << any << ", split " << splits);
   for (std::uint64_t i = 0; i < 4; ++i) {
     MPI_Comm comm = MPI_COMM_NULL;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    Bytes data = sender() ? pattern(1 << 20, 200 + i) : empty(1 << 20);
-    MPI_Request request = MPI_REQUEST_NULL;
-    if (receiver())
-      MPI_Irecv(data.data(), 1 << 20, MPI_BYTE, partner(), tag, comm, &request);
+    if (splits)
+      MPI_Comm_split(MPI_COMM_WORLD, 0, rank(), &comm);
     else
-      MPI_Isend(data.data(), 1 << 20, MPI_BYTE, partner(), tag, comm, &request);
-    {
-      const OutsideMpi computing(steps, step);
-      if (receiver() && interrupts()) CHECK(watch_message(data, 200 + i));
-    }
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    const First first = i % 2 == 0 ? First::receiver : First::sender;
+    exchange(steps, step, {.first = first, .any_source = any, .comm = comm}, 200 + i);
     MPI_Comm_free(&comm);
   }
 }

@@ -246,12 +246,13 @@ Endpoint* Endpoints::make(ompi_proc_t& proc) {
   return endpoint;
 }
 
-bool Endpoints::knows(const opal_process_name_t& name) const noexcept {
-  return std::ranges::any_of(all_, [&name](const Endpoint* each) {
+Endpoint* Endpoints::find(const opal_process_name_t& name) const noexcept {
+  const auto found = std::ranges::find_if(all_, [&name](const Endpoint* each) {
     if (each->retired_) return false;  // its process may be gone
     const opal_process_name_t& other = each->proc_.super.proc_name;
     return other.jobid == name.jobid && other.vpid == name.vpid;
   });
+  return found != all_.end() ? *found : nullptr;
 }
 
 void Endpoints::retire(ompi_proc_t& proc) noexcept {

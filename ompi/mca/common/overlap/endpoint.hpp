@@ -268,8 +268,8 @@ class Endpoints {
   }
   /// Make one. @returns  nullptr when no BTL reaches the process
   [[nodiscard]] Endpoint* make(ompi_proc_t& proc);
-  /// Has one been made for the process of this name?
-  [[nodiscard]] bool knows(const opal_process_name_t& name) const noexcept;
+  /// The same of the process of this name, for who must not ask Open MPI which one that is.
+  [[nodiscard]] Endpoint* find(const opal_process_name_t& name) const noexcept;
   /// The process leaves the job's reach (MPI_Comm_disconnect, MPI_Finalize).
   void retire(ompi_proc_t& proc) noexcept;
 

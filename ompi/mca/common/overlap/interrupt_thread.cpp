@@ -328,7 +328,7 @@ InterruptThread::Turn InterruptThread::turn() noexcept {
   const ProgressDriver::ThreadTurn found = driver_.turn_in_thread(
       {.btls = polls(), .events = events},
       [](const opal_process_name_t& name, const void* endpoints) noexcept {
-        return static_cast<const Endpoints*>(endpoints)->knows(name);
+        return static_cast<const Endpoints*>(endpoints)->find(name) != nullptr;
       },
       &endpoints_);
   endpoints_.in_interrupt_thread = false;

@@ -43,6 +43,9 @@ struct ReceiveRequest;
   return known != nullptr ? known : make_endpoint(peer);
 }
 
+/// The same, if the process has one: in the interrupt thread, which makes none.
+[[nodiscard]] Endpoint* made_endpoint_of(Peer& peer) noexcept;
+
 /// The same of a process. @returns  nullptr: as above
 [[nodiscard]] Endpoint* endpoint_of_process(ompi_proc_t& proc);
 

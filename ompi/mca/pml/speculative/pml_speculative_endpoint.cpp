@@ -147,14 +147,37 @@ Endpoint* endpoint_of_process(ompi_proc_t& proc) {
   return known != nullptr ? known : connect(proc);
 }
 
-Endpoint* make_endpoint(Peer& peer) {
-  ompi_proc_t* proc = ompi_comm_peer_lookup(communicator_of(*peer.comm), peer.rank);
-  if (proc == nullptr) return nullptr;
-  Endpoint* endpoint = endpoint_of_process(*proc);
+namespace {
+
+/// @returns  `endpoint`
+Endpoint* use(Peer& peer, Endpoint* endpoint) noexcept {
   if (endpoint == nullptr) return nullptr;
   endpoint->add_user();
   peer.host_data = endpoint;
   return endpoint;
+}
+
+}  // namespace
+
+Endpoint* make_endpoint(Peer& peer) {
+  ompi_proc_t* proc = ompi_comm_peer_lookup(communicator_of(*peer.comm), peer.rank);
+  return proc != nullptr ? use(peer, endpoint_of_process(*proc)) : nullptr;
+}
+
+Endpoint* made_endpoint_of(Peer& peer) noexcept {
+  if (known_endpoint(peer) != nullptr) return known_endpoint(peer);
+  // Open MPI's own lookups may make the process, or search a table that others change.
+  const ompi_group_t& group = *communicator_of(*peer.comm)->c_remote_group;
+  if (!OMPI_GROUP_IS_DENSE(&group)) return nullptr;
+  const std::atomic_ref<ompi_proc_t*> entry(group.grp_proc_pointers[peer.rank]);
+  // Acquire: pairs with the exchange by which Open MPI's lookup, in any thread, puts the process
+  // that it has made in the place of its name.
+  ompi_proc_t* const proc = entry.load(std::memory_order_acquire);
+  const opal_process_name_t name =
+      ompi_proc_is_sentinel(proc)
+          ? ompi_proc_sentinel_to_name(reinterpret_cast<std::uintptr_t>(proc))
+          : proc->super.proc_name;
+  return use(peer, pml->endpoints.find(name));
 }
 
 int add_procs(ompi_proc_t** procs, std::size_t count) noexcept {

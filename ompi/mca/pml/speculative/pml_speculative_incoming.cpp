@@ -38,9 +38,17 @@ void handle(std::span<const std::byte> message, const void* rail) {
   pml->actions.run();
 }
 
+/// Has a message come from a process that this one has an endpoint of? In a new communicator it may
+/// be the first one.
+bool comes_from_known(std::span<const std::byte> message) {
+  if (pml->protocol.knows_sender(message)) return true;
+  Peer* const sender = pml->protocol.sender_of(message);
+  return sender != nullptr && made_endpoint_of(*sender) != nullptr;
+}
+
 /// The same in the interrupt thread, which connects to nobody.
 void handle_interrupted(std::span<const std::byte> message, const void* rail) {
-  if (find_fault(message) != nullptr || pml->protocol.knows_sender(message)) {
+  if (find_fault(message) != nullptr || comes_from_known(message)) {
     handle(message, rail);
     return;
   }
