@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ompi/mca/common/overlap/progress_driver.hpp"
 
+#include "ompi/mca/common/overlap/foreign_windows.hpp"
 #include "opal/mca/common/overlap/node/layout.hpp"
 
 namespace overlap {
@@ -23,6 +24,8 @@ void ProgressDriver::need_events() noexcept {
   event_driven_ = more_ = true;
 }
 
+void ProgressDriver::own_events() noexcept { owns_events_ = more_ = true; }
+
 void ProgressDriver::turn_events() noexcept {
   poll_events();
   const std::size_t count = count_events();
@@ -33,8 +36,8 @@ void ProgressDriver::give_back() noexcept {
   for (unsigned i = 0; i < btl_count_; ++i) opal_progress_register(btls_[i]);
   btl_count_ = 0;
   thread_btl_count_ = 0;
-  if (event_driven_) set_event_polling(true);
-  event_driven_ = false;
+  if (event_driven_ || owns_events_) set_event_polling(true);
+  event_driven_ = owns_events_ = false;
   on_stay_ = nullptr;
   shared_turns_ = nullptr;
   pollable_count_ = 0;
@@ -99,16 +102,27 @@ int ProgressDriver::poll_more(bool events_now) {
     stay_turns_ = 0;
     on_stay_(stay_context_);
   }
-  if (event_driven_) {
+  if (event_driven_ || owns_events_) {
     set_event_polling(false);  // the runtime sets it anew at times
-    const bool turn = events_now || turns_without_event_ < busy_turns ||
-                      turns_without_event_ % quiet_turns_per_event_turn == 0 || btl_count_ == 0;
+    const bool turn = is_event_turn(events_now);
     ++turns_without_event_;
     const unsigned before = noted_;
     if (turn) turn_events();
     count = static_cast<int>(noted_ - before);
   }
   return count + poll_pollables(&Pollable::poll);
+}
+
+bool ProgressDriver::is_event_turn(bool events_now) noexcept {
+  // Those of other components may use BTLs that our messages do not.
+  if (event_driven_ || ForeignWindows::any())
+    return events_now || turns_without_event_ < busy_turns ||
+           turns_without_event_ % quiet_turns_per_event_turn == 0 || btl_count_ == 0;
+  if (turns() % turns_per_look_at_clock != 0) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_event_turn_) return false;
+  next_event_turn_ = now + idle_event_period;
+  return true;
 }
 
 }  // namespace overlap

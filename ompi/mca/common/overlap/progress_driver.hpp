@@ -6,6 +6,7 @@
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 
 namespace overlap {
@@ -30,6 +31,10 @@ class ProgressDriver {
   void adopt_btls() noexcept;
   /// A BTL that messages of this process go through is driven by libevent (tcp): turn the loop.
   void need_events() noexcept;
+  /// Several threads will call MPI: opal_progress, which takes no lock of ours, must turn the loop
+  /// in none of them when need_events() is called in another one. Whoever calls opal_progress
+  /// calls poll() first. Before that the loop is turned as seldom as by opal_progress itself.
+  void own_events() noexcept;
   [[nodiscard]] bool turns_events() const noexcept { return event_driven_; }
   /// Has the loop come to watch more or fewer since take_new_events(): has a connection been made?
   /// @thread  any: a hint
@@ -134,13 +139,19 @@ class ProgressDriver {
   int poll_thread_btls();
   int poll_more(bool events_now);
   void turn_events() noexcept;
+  [[nodiscard]] bool is_event_turn(bool events_now) noexcept;
   int poll_pollables(int (*Pollable::*poll)() noexcept) noexcept;
-  void set_more() noexcept { more_ = event_driven_ || pollable_count_ != 0 || on_stay_ != nullptr; }
+  void set_more() noexcept {
+    more_ = event_driven_ || owns_events_ || pollable_count_ != 0 || on_stay_ != nullptr;
+  }
 
   // A system call each: while they bring nothing, other BTLs are polled so often in between.
   static constexpr unsigned quiet_turns_per_event_turn = 8;
   // A loop that has just brought something is turned in each turn for a while.
   static constexpr unsigned busy_turns = 64;
+  // One that brings no messages of this process; Open MPI's period.
+  static constexpr std::chrono::milliseconds idle_event_period{10};
+  static constexpr unsigned turns_per_look_at_clock = 16;
   static constexpr unsigned btls_max = 16;  // components; Open MPI has about ten
   // Some microseconds: who has polled so often is in MPI_Wait, or tests again and again.
   static constexpr unsigned stay_turns_max = 16;
@@ -149,8 +160,10 @@ class ProgressDriver {
   unsigned btl_count_ = 0;
   std::array<mca_btl_base_component_progress_fn_t, thread_btls_max> thread_btls_{};
   unsigned thread_btl_count_ = 0;
-  bool more_ = false;  ///< event_driven_, or a pollable, or on_stay_
+  bool more_ = false;  ///< event_driven_, owns_events_, or a pollable, or on_stay_
   bool event_driven_ = false;
+  bool owns_events_ = false;
+  std::chrono::steady_clock::time_point next_event_turn_;  ///< while nothing is event_driven_
   std::size_t event_count_ = 0;          ///< of the loop after its last turn by an MPI thread
   std::atomic<bool> new_events_{false};  ///< changed under the lock; orders nothing
   std::atomic<bool> stays_{false};       ///< orders nothing

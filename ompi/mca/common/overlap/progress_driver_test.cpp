@@ -289,3 +289,35 @@ TEST_CASE("Progress driver: the event loop is given back where it was taken over
     CHECK(opal_progress_set_event_flag(0) == (OPAL_EVLOOP_ONCE | OPAL_EVLOOP_NONBLOCK));
   }
 }
+
+TEST_CASE("Progress driver: with several threads opal_progress turns the event loop in none") {
+  const Host host;
+  opal_event_base_t* const before = std::exchange(opal_sync_event_base, event_base_new());
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  static int turns;
+  turns = 0;
+  event* const watched = event_new(
+      opal_sync_event_base, ends[0], EV_READ | EV_PERSIST, [](int, short, void*) { ++turns; },
+      nullptr);
+  event_add(watched, nullptr);
+  REQUIRE(write(ends[1], "x", 1) == 1);
+  ProgressDriver driver;
+  driver.own_events();
+  CHECK_FALSE(driver.turns_events());  // an interrupt thread has nothing to serve in it
+  for (int i = 0; i < 16; ++i) {
+    opal_progress_set_event_flag(OPAL_EVLOOP_NONBLOCK);  // as MPI_Init does
+    driver.poll();
+    CHECK(opal_progress_set_event_flag(0) == 0);
+  }
+  CHECK(turns == 1);  // a connection comes in
+  driver.need_events();
+  driver.poll_thoroughly();
+  CHECK(turns == 2);
+  driver.give_back();
+  CHECK(opal_progress_set_event_flag(0) == (OPAL_EVLOOP_ONCE | OPAL_EVLOOP_NONBLOCK));
+  event_free(watched);
+  close(ends[0]);
+  close(ends[1]);
+  event_base_free(std::exchange(opal_sync_event_base, before));
+}

@@ -121,6 +121,7 @@ int enable(bool on) noexcept {
                      &overlap_speculative_receive_request_class);
     }
     if (rc != OPAL_SUCCESS) return rc;
+    if (is_thread_multiple()) pml->driver.own_events();
     opal_progress_register(progress);
     before_communicators_go([] {
       if (pml != nullptr) end_last_meeting();
