@@ -83,3 +83,80 @@ TEST_CASE("a column of a matrix reaches a target that comes and goes") {
   }
   MPI_Type_free(&column);
 }
+
+namespace {
+
+/// Rows of a matrix that is wider than they are.
+struct Rows {
+  static constexpr int count = 4, length = 2500, width = 2502;
+  static constexpr int words = count * length, memory_words = count * width;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+
+  Rows() {
+    MPI_Datatype row = MPI_DATATYPE_NULL;
+    MPI_Type_create_hvector(length, 1, sizeof(long), MPI_LONG, &row);
+    MPI_Type_create_resized(row, 0, width * static_cast<MPI_Aint>(sizeof(long)), &type);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&row);
+  }
+  ~Rows() { MPI_Type_free(&type); }
+  Rows(const Rows&) = delete;
+  Rows& operator=(const Rows&) = delete;
+
+  /// @returns  words that are not factor * their place among the data; gaps have to be -1
+  static int wrong(const std::vector<long>& memory, long factor) {
+    int count = 0;
+    for (std::size_t i = 0; i < memory.size(); ++i) {
+      const std::size_t row = i / width, place = i % width;
+      const long wanted = place < length ? factor * static_cast<long>(row * length + place) : -1;
+      count += memory[i] != wanted ? 1 : 0;
+    }
+    return count;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("rows of more than 64 KiB, with a gap behind each") {
+  const bool allocates = GENERATE(true, false);
+  const int target = GENERATE(0, 1);  // itself, and another one
+  if (target >= size()) return;
+  INFO("allocated by MPI " << allocates << ", target " << target);
+  const Rows rows;
+  std::vector<long> created(Rows::memory_words, -1);
+  long* memory = created.data();
+  MPI_Win win = MPI_WIN_NULL;
+  constexpr MPI_Aint bytes = Rows::memory_words * sizeof(long);
+  if (allocates)
+    MPI_Win_allocate(bytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+  else
+    MPI_Win_create(memory, bytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  std::fill_n(memory, Rows::memory_words, -1L);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 0) {
+    std::vector<long> line(Rows::words), got(Rows::words, -1), matrix(Rows::memory_words, -1);
+    for (std::size_t i = 0; i < line.size(); ++i) line[i] = static_cast<long>(i);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win);
+    MPI_Put(line.data(), Rows::words, MPI_LONG, target, 0, Rows::count, rows.type, win);
+    MPI_Win_flush(target, win);
+    MPI_Get(got.data(), Rows::words, MPI_LONG, target, 0, Rows::count, rows.type, win);
+    MPI_Get(matrix.data(), Rows::count, rows.type, target, 0, Rows::count, rows.type, win);
+    MPI_Win_flush(target, win);
+    CHECK((got == line));
+    CHECK(Rows::wrong(matrix, 1) == 0);
+    MPI_Accumulate(line.data(), Rows::words, MPI_LONG, target, 0, Rows::count, rows.type, MPI_SUM,
+                   win);
+    MPI_Accumulate(matrix.data(), Rows::count, rows.type, target, 0, Rows::count, rows.type,
+                   MPI_SUM, win);
+    std::vector<long> fetched(Rows::memory_words, -1);
+    MPI_Get_accumulate(matrix.data(), Rows::count, rows.type, fetched.data(), Rows::count,
+                       rows.type, target, 0, Rows::count, rows.type, MPI_REPLACE, win);
+    MPI_Win_flush(target, win);
+    CHECK(Rows::wrong(fetched, 3) == 0);
+    MPI_Get(fetched.data(), Rows::count, rows.type, target, 0, Rows::count, rows.type, win);
+    MPI_Win_unlock(target, win);
+    CHECK(Rows::wrong(fetched, 1) == 0);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_free(&win);
+}
