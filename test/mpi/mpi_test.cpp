@@ -100,6 +100,11 @@ long setting(const char* name, long otherwise) {
   return text != nullptr && *text != '\0' ? std::atol(text) : otherwise;
 }
 
+bool over_pml(const std::string& name) {
+  const char* const pml = std::getenv("OMPI_MCA_pml");
+  return pml != nullptr && pml == name;
+}
+
 }  // namespace overlap::test
 
 namespace {

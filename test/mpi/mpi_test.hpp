@@ -72,6 +72,9 @@ bool poke_until(Condition&& reached) {
 /// Number from the environment, `otherwise` when it is not set.
 long setting(const char* name, long otherwise);
 
+/// Does the level run us with Open MPI's own PML, or ours? "ob1", "speculative".
+bool over_pml(const std::string& name);
+
 inline int count_of(const MPI_Status& status) {
   int n = -1;
   MPI_Get_count(&status, MPI_BYTE, &n);

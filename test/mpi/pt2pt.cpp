@@ -169,8 +169,7 @@ TEST_CASE("Field: persistent requests restarted many times with Startall") {
 
 TEST_CASE("MPI_Start of a request that is under way ends no program") {
   // ob1 posts it twice, and the next message goes astray.
-  const char* const pml = std::getenv("OMPI_MCA_pml");
-  if (!paired() || pml == nullptr || std::string(pml) != "speculative") return;
+  if (!paired() || !over_pml("speculative")) return;
   const ErrorsReturn returned(MPI_COMM_WORLD);
   int value = -1;
   const int own = rank();
