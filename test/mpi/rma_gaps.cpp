@@ -160,3 +160,64 @@ TEST_CASE("rows of more than 64 KiB, with a gap behind each") {
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Win_free(&win);
 }
+
+namespace {
+
+template <class Value>
+struct Located {
+  Value value;
+  int index;
+  bool operator==(const Located&) const = default;
+};
+
+/// Every second element of the target's memory becomes the smaller one, its old ones come back.
+template <class Value>
+void check_smallest(MPI_Datatype pair, Kind kind, int target) {
+  using Each = Located<Value>;
+  constexpr std::size_t count = 6000;  // of eight bytes more than 64 KiB with what is between them
+  constexpr Each old{10, 7};
+  Array<Each> window(2 * count, old, kind);
+  MPI_Datatype every_second = MPI_DATATYPE_NULL;
+  MPI_Type_vector(count, 1, 2, pair, &every_second);
+  MPI_Type_commit(&every_second);
+  const auto offered = [](std::size_t i) {
+    return Each{static_cast<Value>(i % 3 == 0 ? 5 : 20), static_cast<int>(i)};
+  };
+  if (rank() == 0) {
+    std::vector<Each> line(count), got(count), spread(2 * count);
+    for (std::size_t i = 0; i < count; ++i) spread[2 * i] = line[i] = offered(i);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, window.win);
+    MPI_Accumulate(line.data(), count, pair, target, window.index(target, 0), 1, every_second,
+                   MPI_MINLOC, window.win);
+    MPI_Get_accumulate(spread.data(), 1, every_second, got.data(), count, pair, target,
+                       window.index(target, 0), 1, every_second, MPI_MAXLOC, window.win);
+    MPI_Win_unlock(target, window.win);
+    int wrong = 0;
+    for (std::size_t i = 0; i < count; ++i) wrong += got[i] != (i % 3 == 0 ? offered(i) : old);
+    CHECK(wrong == 0);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == target) {
+    int wrong = 0;
+    window.locally([&] {
+      for (std::size_t i = 0; i < count; ++i)
+        wrong += window[2 * i] != offered(i) || window[2 * i + 1] != old;
+    });
+    CHECK(wrong == 0);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Type_free(&every_second);
+}
+
+}  // namespace
+
+TEST_CASE("pairs with gaps in them and between them") {
+  const Kind kind = GENERATE(Kind::allocate, Kind::create);
+  const int target = GENERATE(0, 1);  // itself, and another one
+  if (target >= size()) return;
+  INFO("kind " << static_cast<int>(kind) << ", target " << target);
+  check_smallest<short>(MPI_SHORT_INT, kind, target);
+  check_smallest<int>(MPI_2INT, kind, target);
+  check_smallest<double>(MPI_DOUBLE_INT, kind, target);
+  check_smallest<long double>(MPI_LONG_DOUBLE_INT, kind, target);
+}

@@ -33,7 +33,7 @@ RmaOperation* LaterCopies::copy_piece() {
     copied_bytes_ += bytes;
     if (copied_bytes_ < call.bytes()) return nullptr;
   } else {
-    static_cast<void>(copy_directly(call, first.memory));  // the types have been checked
+    copy_directly(call, first.memory);
   }
   copied_bytes_ = 0;
   waiting_.pop();

@@ -33,10 +33,9 @@ void copy_streams(const void* from, const TypedCount& from_data, void* to,
   }
 }
 
-int copy(const void* from, const TypedCount& from_data, void* to,
-         const TypedCount& to_data) noexcept try {
+void copy(const void* from, const TypedCount& from_data, void* to, const TypedCount& to_data) {
   const std::uint64_t bytes = std::min(from_data.bytes(), to_data.bytes());
-  if (bytes == 0) return OMPI_SUCCESS;
+  if (bytes == 0) return;
   if (from_data.is_contiguous() && to_data.is_contiguous())
     std::memcpy(to_data.first_byte(to), from_data.first_byte(from), bytes);
   else if (from_data.type == to_data.type)
@@ -45,9 +44,6 @@ int copy(const void* from, const TypedCount& from_data, void* to,
                                         static_cast<char*>(const_cast<void*>(from)));
   else
     copy_streams(from, from_data, to, to_data, bytes);
-  return OMPI_SUCCESS;
-} catch (const std::bad_alloc&) {
-  return OMPI_ERR_OUT_OF_RESOURCE;
 }
 
 /// Lists of operations that are done: fresh memory for a long one costs more than the blocks in it,
@@ -74,6 +70,45 @@ SpareLists& spare_lists = never_destroyed<SpareLists>();
 bool is_replace(const ompi_op_t* op) noexcept { return op == &ompi_mpi_op_replace.op; }
 bool is_no_op(const ompi_op_t* op) noexcept { return op == &ompi_mpi_op_no_op.op; }
 
+/// What an accumulate that computes does to mapped memory, element by element with their gaps.
+/// Open MPI's ompi_osc_base_sndrcv_op is no help: it takes an MPI_SHORT_INT for six bytes.
+///
+/// @thread  progress lock held
+class Reduction {
+ public:
+  explicit Reduction(const OperationCall& call) : call_(call) {
+    if (call.op == nullptr || is_no_op(call.op) || is_replace(call.op)) return;
+    const ompi_datatype_t& element = *call.element;
+    blocks_ = blocks_of(call.target_data, 0, &element, spare_lists.take());
+    if (call.origin_data.type == &element ||
+        (!has_gaps(element) && call.origin_data.is_contiguous())) {
+      data_ = call.origin_data.first_byte(call.origin);
+      return;
+    }
+    const TypedCount elements{call.element, call.bytes() / element.super.size};
+    gathered_.resize(elements.count * stride_of(element));
+    copy(call.origin, call.origin_data, gathered_.data(), elements);
+    data_ = gathered_.data();
+  }
+  ~Reduction() { spare_lists.give(blocks_); }
+  Reduction(const Reduction&) = delete;
+  Reduction& operator=(const Reduction&) = delete;
+
+  void apply(std::byte* memory) const noexcept {
+    const std::byte* data = data_;
+    for (const Block& each : blocks_) {
+      apply_elements(*call_.op, *call_.element, memory + each.address, {data, each.bytes});
+      data += each.bytes;
+    }
+  }
+
+ private:
+  const OperationCall& call_;
+  std::vector<Block> blocks_;
+  std::vector<std::byte> gathered_;
+  const std::byte* data_ = nullptr;
+};
+
 /// May the program free a type before the operation is done? References are counted by MPI threads
 /// only; the interrupt thread makes operations on predefined types.
 bool may_go(const ompi_datatype_t* type) noexcept {
@@ -92,33 +127,26 @@ void compare_and_swap_element(std::byte* memory, const void* compare, const void
   if (equal) std::memcpy(memory, origin, bytes);
 }
 
-int copy_directly(const OperationCall& call, void* memory) noexcept {
-  if (call.kind == Kind::get) return copy(memory, call.target_data, call.result, call.result_data);
-  return copy(call.origin, call.origin_data, memory, call.target_data);
+void copy_directly(const OperationCall& call, std::byte* memory) {
+  if (call.kind == Kind::get)
+    copy(memory, call.target_data, call.result, call.result_data);
+  else
+    copy(call.origin, call.origin_data, memory, call.target_data);
 }
 
-int accumulate_directly(const OperationCall& call, void* memory, ControlBlock& control) noexcept {
+void accumulate_directly(const OperationCall& call, std::byte* memory, ControlBlock& control) {
+  const Reduction reduction(call);
   const AccumulateGuard guard(control);
   if (call.kind == Kind::compare_swap) {
-    compare_and_swap_element(static_cast<std::byte*>(memory), call.compare, call.origin,
-                             call.result, call.bytes());
-    return OMPI_SUCCESS;
+    compare_and_swap_element(memory, call.compare, call.origin, call.result, call.bytes());
+    return;
   }
-  if (call.kind == Kind::get_accumulate) {
-    const int rc = copy(memory, call.target_data, call.result, call.result_data);
-    if (rc != OMPI_SUCCESS) return rc;
-  }
-  if (is_no_op(call.op) || call.bytes() == 0) return OMPI_SUCCESS;
-  if (is_replace(call.op)) return copy(call.origin, call.origin_data, memory, call.target_data);
-  if (ompi_datatype_is_predefined(call.origin_data.type) &&
-      call.origin_data.type == call.target_data.type) {
-    ompi_op_reduce(call.op, const_cast<void*>(call.origin), memory,
-                   static_cast<int>(call.origin_data.count), call.origin_data.type);
-    return OMPI_SUCCESS;
-  }
-  return ompi_osc_base_sndrcv_op(
-      call.origin, static_cast<std::int32_t>(call.origin_data.count), call.origin_data.type, memory,
-      static_cast<std::int32_t>(call.target_data.count), call.target_data.type, call.op);
+  if (call.kind == Kind::get_accumulate)
+    copy(memory, call.target_data, call.result, call.result_data);
+  if (is_replace(call.op))
+    copy(call.origin, call.origin_data, memory, call.target_data);
+  else
+    reduction.apply(memory);
 }
 
 void copy_elements(ompi_datatype_t& element, std::byte* to, const std::byte* from,

@@ -48,10 +48,10 @@ struct OperationCall {
 
 /// Carry a call out on memory that this process maps.
 /// @param memory  where the target's buffer starts here
-/// @returns  OMPI_SUCCESS or an error code
-[[nodiscard]] int copy_directly(const OperationCall& call, void* memory) noexcept;
-[[nodiscard]] int accumulate_directly(const OperationCall& call, void* memory,
-                                      ControlBlock& control) noexcept;
+/// @throws std::bad_alloc
+/// @thread  progress lock held
+void copy_directly(const OperationCall& call, std::byte* memory);
+void accumulate_directly(const OperationCall& call, std::byte* memory, ControlBlock& control);
 
 /// Most programs' elements without a call of a function.
 inline void copy_few(void* to, const void* from, std::uint64_t bytes) noexcept {

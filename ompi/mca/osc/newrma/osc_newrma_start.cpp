@@ -32,7 +32,7 @@ void Window::start(Operation& base) {
     return;
   }
   if (is_direct(call.target)) {
-    static_cast<void>(carry_out(call));  // the types have been checked
+    carry_out(call);
     give_up(operation);
     return;
   }
@@ -167,11 +167,13 @@ bool Window::copy_by_kernel(Kind kind, Rank target, std::ptrdiff_t displacement,
 }
 
 /// On memory that this process maps.
-int Window::carry_out(const OperationCall& call) noexcept {
+void Window::carry_out(const OperationCall& call) {
   std::byte* const memory = mapped_target(call);
   count_direct(call.bytes());
-  if (!call.accumulates()) return copy_directly(call, memory);
-  return accumulate_directly(call, memory, *memory_->control_of(call.target));
+  if (call.accumulates())
+    accumulate_directly(call, memory, *memory_->control_of(call.target));
+  else
+    copy_directly(call, memory);
 }
 
 /// Is the memory from the first to the last byte of the target's data part of the window? The
@@ -291,7 +293,8 @@ int Window::operate(const OperationCall& call, ompi_request_t** request) {
   }
   if (is_direct(call.target) && Epochs::is_open(*access) && !comes_later(call)) {
     if (request != nullptr) *request = &ompi_request_empty;
-    return carry_out(call);
+    carry_out(call);
+    return OMPI_SUCCESS;
   }
   // Between blocks there may be what is not attached. Before the target opens its epoch, it may
   // still attach.

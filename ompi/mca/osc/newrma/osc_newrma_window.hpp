@@ -232,7 +232,7 @@ class Window final : private Host {
   [[nodiscard]] std::byte* mapped_target(const OperationCall& call) const noexcept;
   /// Does a copy wait for what goes to other nodes?
   [[nodiscard]] bool comes_later(const OperationCall& call) const noexcept;
-  [[nodiscard]] int carry_out(const OperationCall& call) noexcept;
+  void carry_out(const OperationCall& call);
   [[nodiscard]] bool can_ask(Rank target);
   [[nodiscard]] bool asks_owner(const OperationCall& call, const Access& access);
   [[nodiscard]] bool ask_for(const OperationCall& call, const Access& access);
