@@ -31,6 +31,7 @@ struct Exchange {
   bool any_source = false;
   bool synchronous = false;
   MPI_Comm comm = MPI_COMM_WORLD;
+  int peer = partner();  ///< its rank there
 };
 
 void exchange(Steps& steps, int& step, const Exchange& how, std::uint64_t seed) {
@@ -38,10 +39,10 @@ void exchange(Steps& steps, int& step, const Exchange& how, std::uint64_t seed) 
   MPI_Request request = MPI_REQUEST_NULL;
   const auto start = [&] {
     if (receiver()) {
-      MPI_Irecv(data.data(), bytes, MPI_BYTE, how.any_source ? MPI_ANY_SOURCE : partner(), tag,
+      MPI_Irecv(data.data(), bytes, MPI_BYTE, how.any_source ? MPI_ANY_SOURCE : how.peer, tag,
                 how.comm, &request);
     } else {
-      (how.synchronous ? MPI_Issend : MPI_Isend)(data.data(), bytes, MPI_BYTE, partner(), tag,
+      (how.synchronous ? MPI_Issend : MPI_Isend)(data.data(), bytes, MPI_BYTE, how.peer, tag,
                                                  how.comm, &request);
     }
   };
@@ -412,21 +413,36 @@ TEST_CASE("P4.3: the message of a matched probe arrives while both sides compute
   }
 }
 
+namespace {
+
+enum class Made : std::uint8_t { by_dup, by_split, between_two };
+
+MPI_Comm make(Made how) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  switch (how) {
+    case Made::by_dup: MPI_Comm_dup(MPI_COMM_WORLD, &comm); break;
+    case Made::by_split: MPI_Comm_split(MPI_COMM_WORLD, 0, rank(), &comm); break;
+    case Made::between_two:
+      MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, partner(), tag, &comm);
+      break;
+  }
+  return comm;
+}
+
+}  // namespace
+
 TEST_CASE("P4.3: communicators are made and freed, and the first message of each arrives") {
   TWO_RANKS_WITH_COUNTERS();
   Steps steps;
   int step = 0;
   const bool any = GENERATE(false, true);
-  const bool splits = GENERATE(false, true);
-  INFO("any source " << any << ", split " << splits);
+  const auto made = GENERATE(Made::by_dup, Made::by_split, Made::between_two);
+  INFO("any source " << any << ", made " << static_cast<int>(made));
   for (std::uint64_t i = 0; i < 4; ++i) {
-    MPI_Comm comm = MPI_COMM_NULL;
-    if (splits)
-      MPI_Comm_split(MPI_COMM_WORLD, 0, rank(), &comm);
-    else
-      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm comm = make(made);
     const First first = i % 2 == 0 ? First::receiver : First::sender;
-    exchange(steps, step, {.first = first, .any_source = any, .comm = comm}, 200 + i);
+    const int peer = made == Made::between_two ? 0 : partner();
+    exchange(steps, step, {.first = first, .any_source = any, .comm = comm, .peer = peer}, 200 + i);
     MPI_Comm_free(&comm);
   }
 }

@@ -221,3 +221,65 @@ TEST_CASE("pairs with gaps in them and between them") {
   check_smallest<double>(MPI_DOUBLE_INT, kind, target);
   check_smallest<long double>(MPI_LONG_DOUBLE_INT, kind, target);
 }
+
+namespace {
+
+/// A byte and a word, with gaps that each side has its own of.
+MPI_Datatype record(MPI_Aint word_at_bytes, MPI_Aint extent_bytes) {
+  int lengths[] = {1, 1};
+  MPI_Aint places[] = {0, word_at_bytes};
+  MPI_Datatype types[] = {MPI_CHAR, MPI_LONG}, members = MPI_DATATYPE_NULL,
+               made = MPI_DATATYPE_NULL;
+  MPI_Type_create_struct(2, lengths, places, types, &members);
+  MPI_Type_create_resized(members, 0, extent_bytes, &made);
+  MPI_Type_commit(&made);
+  MPI_Type_free(&members);
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("records with gaps at both sides, and not the same") {
+  const Kind kind = GENERATE(Kind::allocate, Kind::create);
+  const int target = GENERATE(0, 1);  // itself, and another one
+  if (target >= size()) return;
+  INFO("kind " << static_cast<int>(kind) << ", target " << target);
+  constexpr std::size_t count = 9000, there_bytes = 24, here_bytes = 40;
+  Array<unsigned char> window(count * there_bytes, 0xEE, kind);
+  MPI_Datatype there = record(8, there_bytes), here = record(24, here_bytes);
+  if (rank() == 0) {
+    const Bytes sent = pattern(count * here_bytes, 1);
+    Bytes got = empty(count * here_bytes);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, window.win);
+    MPI_Put(sent.data(), count, here, target, window.index(target, 0), count, there, window.win);
+    MPI_Win_flush(target, window.win);
+    MPI_Get(got.data(), count, here, target, window.index(target, 0), count, there, window.win);
+    MPI_Win_unlock(target, window.win);
+    int wrong = 0;
+    for (std::size_t i = 0; i < count * here_bytes; ++i) {
+      const std::size_t at = i % here_bytes;
+      const bool is_data = at == 0 || (at >= 24 && at < 32);
+      wrong += got[i] != (is_data ? sent[i] : 0xEE) ? 1 : 0;
+    }
+    CHECK(wrong == 0);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == target) {
+    const Bytes sent = pattern(count * here_bytes, 1);
+    int wrong = 0;
+    window.locally([&] {
+      for (std::size_t i = 0; i < count * there_bytes; ++i) {
+        const std::size_t at = i % there_bytes, of_record = i / there_bytes * here_bytes;
+        const bool is_word = at >= 8 && at < 16;
+        const unsigned char wanted = at == 0   ? sent[of_record]
+                                     : is_word ? sent[of_record + 24 + (at - 8)]
+                                               : 0xEE;
+        wrong += window[i] != wanted ? 1 : 0;
+      }
+    });
+    CHECK(wrong == 0);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Type_free(&there);
+  MPI_Type_free(&here);
+}
