@@ -19,6 +19,10 @@ constexpr std::uint64_t stack_max_bytes = 2048;
 // It lies here, before and after: memory that is given back each time is the system's each time.
 std::vector<std::byte>& long_data = never_destroyed<std::vector<std::byte>>();
 std::vector<std::byte>& long_old = never_destroyed<std::vector<std::byte>>();
+// The same of operations piece by piece, and what is read at a time.
+std::vector<std::byte>& pieces = never_destroyed<std::vector<std::byte>>();
+std::vector<std::byte>& old_pieces = never_destroyed<std::vector<std::byte>>();
+std::vector<std::byte>& near_bytes = never_destroyed<std::vector<std::byte>>();
 // The bytes of several blocks.
 std::vector<std::byte>& packed = never_destroyed<std::vector<std::byte>>();
 // Packed or unpacked at a time.
@@ -72,7 +76,9 @@ bool is_no_op(const OperationCall& call) noexcept { return call.op == &ompi_mpi_
 }  // namespace
 
 void forget_buffers() noexcept {
-  for (std::vector<std::byte>* const each : {&long_data, &long_old, &packed}) *each = {};
+  for (std::vector<std::byte>* const each :
+       {&long_data, &long_old, &pieces, &old_pieces, &near_bytes, &packed})
+    *each = {};
 }
 
 std::uint64_t target_address(const WindowMemory& memory, const OperationCall& call) noexcept {
@@ -130,9 +136,9 @@ bool CopiedMemory::carry_out(const OperationCall& call) {
   if (call.kind == Kind::get)
     return read(target_start(call), {call.own_first_byte(), call.bytes()});
   if (call.kind != Kind::compare_swap) return accumulate(call);
-  old_.resize(call.bytes());  // the result may take the place of what is compared with
-  if (!compare_swap(call, old_)) return false;
-  std::memcpy(call.result, old_.data(), old_.size());
+  old_pieces.resize(call.bytes());  // the result may take the place of what is compared with
+  if (!compare_swap(call, old_pieces)) return false;
+  std::memcpy(call.result, old_pieces.data(), old_pieces.size());
   return true;
 }
 
@@ -174,23 +180,23 @@ bool CopiedMemory::accumulate(const OperationCall& call) {
 /// each other are read at once, with the gaps between them.
 template <class Take>
 bool CopiedMemory::read_blocks(std::span<const Block> blocks, Take&& take) {
-  piece_.resize(piece_bytes);  // accumulates have done that before they lock others out
+  near_bytes.resize(piece_bytes);  // accumulates have done that before they lock others out
   while (!blocks.empty()) {
     const std::span<const Block> near = blocks.first(near_blocks(blocks, piece_bytes));
     const std::uint64_t begin = near.front().address;
     const std::uint64_t end = near.back().address + near.back().bytes;
     for (std::uint64_t at = begin; at < end; at += piece_bytes) {
-      const std::span<std::byte> piece(piece_.data(), std::min(piece_bytes, end - at));
+      const std::span<std::byte> piece(near_bytes.data(), std::min(piece_bytes, end - at));
       if (!read(at, piece)) return false;
       if (near.size() == 1) take(piece);
     }
     if (near.size() > 1) {
-      std::byte* to = piece_.data();
+      std::byte* to = near_bytes.data();
       for (const Block& each : near) {
-        std::memmove(to, piece_.data() + (each.address - begin), each.bytes);
+        std::memmove(to, near_bytes.data() + (each.address - begin), each.bytes);
         to += each.bytes;
       }
-      take(std::span(piece_.data(), to));
+      take(std::span(near_bytes.data(), to));
     }
     blocks = blocks.subspan(near.size());
   }
@@ -239,24 +245,23 @@ bool CopiedMemory::write_or_restore(std::span<const Block> blocks,
   return false;
 }
 
-/// Blocks of an accumulate; what was there before comes to be in old_.
+/// Blocks of an accumulate; what was there before comes to be in old_pieces.
 bool CopiedMemory::accumulate_blocks(const OperationCall& call, std::span<const Block> blocks,
                                      std::span<const std::byte> payload) {
-  old_.clear();
-  old_.reserve(bytes_of(blocks));
-  std::vector<std::byte> now;
-  now.reserve(bytes_of(blocks));
-  piece_.resize(piece_bytes);
+  old_pieces.clear();
+  old_pieces.reserve(bytes_of(blocks));
+  pieces.reserve(bytes_of(blocks));
+  near_bytes.resize(piece_bytes);
   set_places(blocks);
   const AccumulateGuard guard(control_);
-  const bool has_read = read_blocks(blocks, [this](std::span<const std::byte> bytes) {
-    old_.insert(old_.end(), bytes.begin(), bytes.end());
+  const bool has_read = read_blocks(blocks, [](std::span<const std::byte> bytes) {
+    old_pieces.insert(old_pieces.end(), bytes.begin(), bytes.end());
   });
   if (!has_read) return false;
   if (is_no_op(call)) return true;
-  now = old_;
-  apply_elements(*call.op, *call.element, now.data(), payload);
-  return write_or_restore(blocks, now, old_);
+  pieces = old_pieces;
+  apply_elements(*call.op, *call.element, pieces.data(), payload);
+  return write_or_restore(blocks, pieces, old_pieces);
 }
 
 bool CopiedMemory::carry_out_message(RmaOperation& operation, std::span<const Block> blocks,
@@ -271,12 +276,12 @@ bool CopiedMemory::carry_out_message(RmaOperation& operation, std::span<const Bl
     });
   }
   if (call.kind == Kind::compare_swap) {
-    old_.resize(call.bytes());
-    if (!compare_swap(call, old_)) return false;
+    old_pieces.resize(call.bytes());
+    if (!compare_swap(call, old_pieces)) return false;
   } else if (!accumulate_blocks(call, blocks, payload)) {
     return false;
   }
-  if (call.answers()) operation.take_result(position, old_);
+  if (call.answers()) operation.take_result(position, old_pieces);
   return true;
 }
 

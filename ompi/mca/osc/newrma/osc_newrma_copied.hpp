@@ -87,8 +87,6 @@ class CopiedMemory {
   ControlBlock& control_;
   bool has_written_ = false;  ///< a part of what is to be carried out
   bool scatters_ = true;      ///< the kernel has not refused to
-  std::vector<std::byte> old_;
-  std::vector<std::byte> piece_;
   std::vector<node::Place> places_;
 };
 
