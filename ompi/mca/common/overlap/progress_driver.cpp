@@ -24,10 +24,7 @@ void ProgressDriver::need_events() noexcept {
   event_driven_ = more_ = true;
 }
 
-void ProgressDriver::own_events() noexcept {
-  owns_events_ = more_ = true;
-  turns_without_event_ = turns_per_look_at_clock;  // nobody is known yet
-}
+void ProgressDriver::own_events() noexcept { owns_events_ = more_ = polls_seldom_ = true; }
 
 void ProgressDriver::turn_events() noexcept {
   poll_events();
@@ -121,9 +118,11 @@ bool ProgressDriver::is_event_turn(bool events_now) noexcept {
   if (event_driven_ || ForeignWindows::any())
     return events_now || turns_without_event_ < busy_turns ||
            turns_without_event_ % quiet_turns_per_event_turn == 0 || btl_count_ == 0;
-  const bool quiet = events_now || turns_without_event_ >= turns_per_look_at_clock;
-  if (!quiet && turns() % turns_per_look_at_clock != 0) return false;
+  if (!events_now && !polls_seldom_ && turns() % turns_per_look_at_clock != 0) return false;
   const auto now = std::chrono::steady_clock::now();
+  const unsigned looked_after = turns() - std::exchange(last_look_turn_, turns());
+  polls_seldom_ = now - std::exchange(last_look_, now) > looked_after * seldom_period;
+  const bool quiet = events_now || turns_without_event_ >= turns_per_look_at_clock;
   if (now < last_event_turn_ + (quiet ? quiet_event_period : idle_event_period)) return false;
   last_event_turn_ = now;
   return true;

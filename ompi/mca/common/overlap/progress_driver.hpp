@@ -155,7 +155,9 @@ class ProgressDriver {
   // What a process waits for, or asks for now and then, may be the first message of a connection,
   // which takes several turns to be made.
   static constexpr std::chrono::microseconds quiet_event_period{100};
+  // A look takes as long as a turn. Where there is so much time between turns, each may have one.
   static constexpr unsigned turns_per_look_at_clock = 16;
+  static constexpr std::chrono::microseconds seldom_period{50};
   static constexpr unsigned btls_max = 16;  // components; Open MPI has about ten
   // Some microseconds: who has polled so often is in MPI_Wait, or tests again and again.
   static constexpr unsigned stay_turns_max = 16;
@@ -167,7 +169,11 @@ class ProgressDriver {
   bool more_ = false;  ///< event_driven_, owns_events_, or a pollable, or on_stay_
   bool event_driven_ = false;
   bool owns_events_ = false;
-  std::chrono::steady_clock::time_point last_event_turn_;  ///< while nothing is event_driven_
+  // While nothing is event_driven_:
+  bool polls_seldom_ = false;                        ///< there are pauses between turns
+  std::uint32_t last_look_turn_ = 0;                 ///< of turns()
+  std::chrono::steady_clock::time_point last_look_;  ///< at the clock
+  std::chrono::steady_clock::time_point last_event_turn_;
   std::size_t event_count_ = 0;          ///< of the loop after its last turn by an MPI thread
   std::atomic<bool> new_events_{false};  ///< changed under the lock; orders nothing
   std::atomic<bool> stays_{false};       ///< orders nothing
