@@ -49,9 +49,9 @@ osc/newrma           | 2     | - tcp,self              | $rma rma_threads rma_er
 osc/newrma           | 4     | - tcp,self              | rma_epochs rma_locks rma_lock_order rma_lock_random rma_random rma_threads rma_errors | 2 |
 osc/newrma           | 4     | tcp,self                | rma_data rma_ops rma_types rma_windows           | 2 |
 osc/newrma           | 3 8   | vader,self              | rma_epochs rma_locks rma_lock_order rma_random   | 2 | --mca osc newrma
-osc/newrma           | 2 3   | vader,self tcp,self     | rma_asked rma_gaps                               | 1 | --mca osc newrma
-osc/newrma, asked only | 2 3 | vader,self              | rma_asked rma_gaps                               | 1 | --mca osc newrma --mca btl_vader_single_copy_mechanism none
-osc/newrma, asked, progress | 2 | vader,self              | rma_asked rma_gaps                               | 1 | --mca osc newrma --mca common_overlap_progress on
+osc/newrma           | 2 3   | vader,self tcp,self     | rma_asked rma_gaps rma_rows                      | 1 | --mca osc newrma
+osc/newrma, asked only | 2 3 | vader,self              | rma_asked rma_gaps rma_rows                      | 1 | --mca osc newrma --mca btl_vader_single_copy_mechanism none
+osc/newrma, asked, progress | 2 | vader,self              | rma_asked rma_gaps rma_rows                      | 1 | --mca osc newrma --mca common_overlap_progress on
 osc/newrma, no thread | 2 3  | vader,self              | rma_passive                                      | 1 | --mca osc newrma --mca common_overlap_progress off
 osc/newrma           | 2     | vader,self              | rma_refused rma_sandboxed rma_sandboxed_owner rma_keys | 1 | --mca osc newrma
 osc/newrma           | 2 3   | vader,self tcp,self     | rma_limits                                       | 2 | --mca osc newrma

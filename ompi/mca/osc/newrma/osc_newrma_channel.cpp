@@ -92,7 +92,9 @@ bool Channel::add_operation(RmaOperation& operation) {
 }
 
 void Channel::send_write(const MessageHead& head, const Block& block, const void* from) {
-  const std::span<std::byte> behind = add_message(head, sizeof block + block.bytes);
+  const std::uint64_t bytes = sizeof block + block.bytes;
+  std::span<std::byte> behind = extend_row(head, bytes);
+  if (behind.empty()) behind = add_message(head, bytes);
   std::memcpy(behind.data(), &block, sizeof block);
   std::memcpy(behind.data() + sizeof block, from, block.bytes);
   count_operation();
@@ -157,9 +159,8 @@ void Channel::push(std::unique_ptr<Item> item) {
 std::span<std::byte> Channel::add_message(const MessageHead& head, std::uint64_t bytes) {
   constexpr std::uint64_t bundle_max_bytes = 16384;
   const std::uint64_t message_bytes = sizeof head + bytes;
-  const bool can_share = items_.size() > (sending_ ? 1 : 0) &&
-                         items_.at(items_.size() - 1)->bundle.has_room(message_bytes);
-  if (!can_share) {
+  const Bundle* const shared = newest_bundle();
+  if (shared == nullptr || !shared->has_room(message_bytes)) {
     const std::uint64_t most = endpoint_ != nullptr ? std::min(room_bytes(), bundle_max_bytes) : 0;
     auto item = std::make_unique<Item>();
     item->bundle = Bundle(std::max(sizeof(Bundle::Length) + message_bytes, most));
@@ -168,6 +169,25 @@ std::span<std::byte> Channel::add_message(const MessageHead& head, std::uint64_t
   const std::span<std::byte> out = items_.at(items_.size() - 1)->bundle.add(message_bytes);
   std::memcpy(out.data(), &head, sizeof head);
   return out.subspan(sizeof head);
+}
+
+/// One more write where the newest message is a row of such. @returns  where to write its block and
+/// bytes; empty: it is none, or has no room
+std::span<std::byte> Channel::extend_row(const MessageHead& head, std::uint64_t bytes) {
+  Bundle* const bundle = newest_bundle();
+  if (bundle == nullptr || !bundle->can_extend(bytes)) return {};
+  MessageHead row;
+  std::memcpy(&row, bundle->last().data(), sizeof row);
+  if (!row.is_row || row.kind != head.kind || row.op != head.op || row.element != head.element)
+    return {};
+  ++row.block_count;
+  std::memcpy(bundle->last().data(), &row, sizeof row);
+  return bundle->extend(bytes);
+}
+
+/// What waits last, if it may still grow. One of no messages belongs to something else.
+Bundle* Channel::newest_bundle() {
+  return items_.size() > (sending_ ? 1 : 0) ? &items_.at(items_.size() - 1)->bundle : nullptr;
 }
 
 /// So is the newest item, or part of it.

@@ -27,8 +27,9 @@ class Window;
 
 /// Notices, operations and answers go out in the order in which they were given to it. What finds
 /// no room at the BTL waits: small ones with their bytes, large operations and answers without (the
-/// bytes are read when their message goes). Small ones that wait share a message; where a message
-/// is a system call, operations of a long row wait for each other (BurstPace).
+/// bytes are read when their message goes). Small ones that wait share a message, and puts and
+/// accumulates of one kind a head in it; where a message is a system call, operations of a long row
+/// wait for each other (BurstPace).
 ///
 /// @thread  progress lock held
 class Channel final : public Work {
@@ -108,7 +109,9 @@ class Channel final : public Work {
   void push(std::unique_ptr<Item> item);
   void pushed(bool may_wait);
   void note_of_epoch();
+  [[nodiscard]] Bundle* newest_bundle();
   [[nodiscard]] std::span<std::byte> add_message(const MessageHead& head, std::uint64_t bytes);
+  [[nodiscard]] std::span<std::byte> extend_row(const MessageHead& head, std::uint64_t bytes);
   void count_operation();
   void copy_out(std::span<const Block> blocks, std::byte* to) const;
   [[nodiscard]] bool add_operation(RmaOperation& operation);

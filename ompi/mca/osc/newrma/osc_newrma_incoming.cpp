@@ -86,6 +86,10 @@ void Window::handle(std::span<const std::byte> message) {
     epochs_.on_notice(head.source, {head.notice, head.lock_type, head.id, head.value});
     return;
   }
+  if (head.is_row) {
+    handle_row(head, message.subspan(sizeof head));
+    return;
+  }
   const std::vector<Block> blocks = blocks_of_message(head, message);
   const auto payload = message.subspan(sizeof head + blocks.size() * sizeof(Block));
   if (head.kind == Kind::data)
@@ -94,6 +98,16 @@ void Window::handle(std::span<const std::byte> message) {
     channel(head.source).target_key.take(payload);
   else
     handle_request(head, blocks, payload);
+}
+
+void Window::handle_row(const MessageHead& head, std::span<const std::byte> bytes) {
+  Block block;
+  for (std::uint32_t i = 0; i < head.block_count; ++i) {
+    std::memcpy(&block, bytes.data(), sizeof block);
+    bytes = bytes.subspan(sizeof block);
+    handle_request(head, {&block, 1}, bytes.first(block.bytes));
+    bytes = bytes.subspan(block.bytes);
+  }
 }
 
 void Window::handle_request(const MessageHead& head, std::span<const Block> blocks,

@@ -338,6 +338,7 @@ void Window::carry_out_far(const OperationCall& call, Access& access, ompi_reque
 void Window::send_write(const OperationCall& call, Access& access) {
   MessageHead head = message_head();
   head.kind = call.kind;
+  head.is_row = true;
   head.block_count = 1;
   if (call.op != nullptr) head.op = static_cast<std::uint16_t>(call.op->o_f_to_c_index);
   if (call.element != nullptr)

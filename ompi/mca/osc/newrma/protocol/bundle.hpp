@@ -27,12 +27,25 @@ class Bundle {
   /// @param bytes  of the next message, for which there is room
   /// @returns  where to write it, until the next call
   [[nodiscard]] std::span<std::byte> add(std::uint64_t bytes) {
-    const Length length = bytes;
-    const std::size_t start = bytes_.size();
-    bytes_.resize(start + sizeof length + bytes);
-    std::memcpy(bytes_.data() + start, &length, sizeof length);
+    last_ = bytes_.size() + sizeof(Length);
     ++messages_;
-    return std::span(bytes_).subspan(start + sizeof length);
+    bytes_.resize(last_);
+    return extend(bytes);
+  }
+  /// The message that was added last, until the next call; none: empty.
+  [[nodiscard]] std::span<std::byte> last() noexcept { return std::span(bytes_).subspan(last_); }
+  /// Is there room for so much more of it?
+  [[nodiscard]] bool can_extend(std::uint64_t bytes) const noexcept {
+    return messages_ != 0 && bytes_.size() + bytes <= room_bytes_;
+  }
+  /// @param bytes  more of the last message, for which there is room
+  /// @returns  where to write them, until the next call
+  [[nodiscard]] std::span<std::byte> extend(std::uint64_t bytes) {
+    const std::size_t end = bytes_.size();
+    bytes_.resize(end + bytes);
+    const Length length = bytes_.size() - last_;
+    std::memcpy(bytes_.data() + last_ - sizeof length, &length, sizeof length);
+    return std::span(bytes_).subspan(end);
   }
   [[nodiscard]] std::size_t messages() const noexcept { return messages_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
@@ -58,6 +71,7 @@ class Bundle {
 
  private:
   std::vector<std::byte> bytes_;
+  std::size_t last_ = 0;  ///< where the last message begins
   std::size_t messages_ = 0;
   std::uint64_t room_bytes_ = 0;
 };

@@ -43,6 +43,26 @@ TEST_CASE("A bundle gives its messages back in their order") {
   }
 }
 
+TEST_CASE("The last message of a bundle grows while there is room") {
+  Bundle bundle(100);
+  REQUIRE(!bundle.can_extend(0));
+  REQUIRE(bundle.last().empty());
+  std::ranges::fill(bundle.add(10), std::byte{1});
+  std::ranges::fill(bundle.add(4), std::byte{2});
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(bundle.can_extend(7));
+    std::ranges::fill(bundle.extend(7), std::byte{3});
+  }
+  bundle.last().front() = std::byte{9};
+  REQUIRE(bundle.can_extend(100 - 8 - 10 - 8 - 18));
+  REQUIRE(!bundle.can_extend(100 - 8 - 10 - 8 - 18 + 1));
+  Message grown(18, std::byte{3});
+  std::fill_n(grown.begin(), 4, std::byte{2});
+  grown.front() = std::byte{9};
+  REQUIRE(bundle.messages() == 2);
+  REQUIRE(taken_apart(bundle.bytes()) == std::vector<Message>{Message(10, std::byte{1}), grown});
+}
+
 TEST_CASE("A bundle that is cut off gives the messages in front of the cut") {
   Bundle bundle(1000);
   for (std::uint64_t bytes : {5, 0, 9}) {

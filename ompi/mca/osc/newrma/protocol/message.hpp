@@ -48,7 +48,7 @@ struct MessageHead {
   Kind kind{};
   Notice notice{};
   LockType lock_type{};
-  std::uint8_t unused = 0;
+  bool is_row = false;  ///< of puts or accumulates: behind each block its bytes, then the next one
   std::uint32_t block_count = 0;
   std::uint32_t id = 0;       ///< of a notice's access, or an operation that is answered
   std::uint16_t op = 0;       ///< number of a predefined operation, the same in all processes
