@@ -139,6 +139,30 @@ TEST_CASE("One transfer of more than 2 GiB") {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST_CASE("One accumulate of more elements than an int counts") {
+  if (setting("OVERLAP_TEST_LARGE", 0) == 0) return;
+  constexpr std::size_t bytes = 2 * gib;
+  Sparse target(bytes, false, 1), origin(bytes, false, 1);
+  MPI_Datatype half = MPI_DATATYPE_NULL;
+  MPI_Type_contiguous(static_cast<int>(bytes / 2), MPI_SIGNED_CHAR, &half);
+  MPI_Type_commit(&half);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 0) {  // to itself, whose memory it maps
+    for (const std::size_t at : {std::size_t{0}, bytes / 2, bytes - 1}) {
+      target.memory[at] = 1;
+      origin.memory[at] = 2;
+    }
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, target.win);
+    MPI_Accumulate(origin.memory, 2, half, 0, 0, 2, half, MPI_SUM, target.win);
+    MPI_Win_unlock(0, target.win);
+    for (const std::size_t at : {std::size_t{0}, bytes / 2, bytes - 1})
+      CHECK(target.memory[at] == 3);
+    CHECK(target.memory[bytes / 2 - 1] == 0);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Type_free(&half);
+}
+
 TEST_CASE("Two ranks have 1000 windows at a time") {
   const int count = size() == 2 ? 1000 : 200;
   std::vector<std::unique_ptr<Array<Word>>> windows;

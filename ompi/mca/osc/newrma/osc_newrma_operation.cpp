@@ -169,7 +169,13 @@ void apply_elements(ompi_op_t& op, ompi_datatype_t& element, std::byte* memory,
   }
   // A division takes as long as an atomic operation.
   const std::uint64_t stride_bytes = stride_of(element);
-  const std::uint64_t count = data.size() == stride_bytes ? 1 : data.size() / stride_bytes;
+  std::uint64_t count = data.size() == stride_bytes ? 1 : data.size() / stride_bytes;
+  constexpr std::uint64_t count_max = std::uint64_t{1} << 30U;  // an int of Open MPI's
+  for (; count > count_max; count -= count_max) {
+    ompi_op_reduce(&op, const_cast<std::byte*>(data.data()), memory, count_max, &element);
+    memory += count_max * stride_bytes;
+    data = data.subspan(count_max * stride_bytes);
+  }
   ompi_op_reduce(&op, const_cast<std::byte*>(data.data()), memory, static_cast<int>(count),
                  &element);
 }

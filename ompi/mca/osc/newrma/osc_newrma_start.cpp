@@ -32,7 +32,7 @@ void Window::start(Operation& base) {
     return;
   }
   if (is_direct(call.target)) {
-    carry_out(call);
+    must_run([&] { carry_out(call); });  // its epoch would wait for it forever
     give_up(operation);
     return;
   }
