@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <random>
+#include <vector>
 
 using namespace overlap::test;
 
@@ -84,4 +85,80 @@ TEST_CASE("rows of small puts and accumulates, of several kinds") {
     });
     MPI_Barrier(MPI_COMM_WORLD);
   }
+}
+
+namespace {
+
+enum class Epoch : std::uint8_t { lock_all, fence, post_and_start };
+
+void begin(const Window& window, Epoch epoch, MPI_Group left, MPI_Group right) {
+  if (epoch == Epoch::lock_all) MPI_Win_lock_all(0, window.win);
+  if (epoch == Epoch::fence) MPI_Win_fence(0, window.win);
+  if (epoch != Epoch::post_and_start) return;
+  MPI_Win_post(left, 0, window.win);
+  MPI_Win_start(right, 0, window.win);
+}
+
+void end(const Window& window, Epoch epoch) {
+  if (epoch == Epoch::lock_all) MPI_Win_unlock_all(window.win);
+  if (epoch == Epoch::fence) MPI_Win_fence(0, window.win);
+  if (epoch != Epoch::post_and_start) return;
+  MPI_Win_complete(window.win);
+  MPI_Win_wait(window.win);
+}
+
+MPI_Group only(int rank) {
+  MPI_Group all = MPI_GROUP_NULL, one = MPI_GROUP_NULL;
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  MPI_Group_incl(all, 1, &rank, &one);
+  MPI_Group_free(&all);
+  return one;
+}
+
+}  // namespace
+
+TEST_CASE("rows begin behind other operations and end before them") {
+  const auto epoch = GENERATE(Epoch::lock_all, Epoch::fence, Epoch::post_and_start);
+  const Kind kind = GENERATE(Kind::create, Kind::dynamic);
+  CAPTURE(static_cast<int>(epoch), name_of(kind));
+  constexpr std::size_t row = 20, rounds = 50;  // puts of a row, behind words with gaps
+  constexpr std::size_t words = 2 * row + row;
+  Array<Word> window(rounds * words, 0, kind);
+  MPI_Group left = only(window.left()), right = only(window.right());
+  MPI_Datatype spread = MPI_DATATYPE_NULL;
+  MPI_Type_vector(row, 1, 2, MPI_INT64_T, &spread);
+  MPI_Type_commit(&spread);
+  const int to = window.right();
+  std::vector<Word> values(rounds * row), got(rounds, -1);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<Word>(i) + 1;
+  begin(window, epoch, left, right);
+  for (std::size_t round = 0; round < rounds; ++round) {
+    const std::size_t first = round * words;
+    const Word* const value = &values[round * row];
+    MPI_Put(value, row, MPI_INT64_T, to, window.index(to, first), 1, spread, window.win);
+    for (std::size_t i = 0; i < row; ++i) put(window, value[i], to, first + 2 * row + i);
+    for (std::size_t i = 0; i < row; ++i) add(window, value[i], to, first + 2 * i + 1);
+    if (epoch == Epoch::lock_all && round % 3 == 0) MPI_Win_flush(to, window.win);
+    MPI_Fetch_and_op(value, &got[round], MPI_INT64_T, to, window.index(to, first + 1), MPI_SUM,
+                     window.win);
+  }
+  end(window, epoch);
+  MPI_Barrier(MPI_COMM_WORLD);
+  int wrong = 0;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    const Word* const value = &values[round * row];
+    wrong += got[round] != value[0] ? 1 : 0;
+    window.locally([&] {
+      const Word* const there = window.data() + round * words;
+      for (std::size_t i = 0; i < row; ++i) {
+        wrong += there[2 * i] != value[i] || there[2 * row + i] != value[i] ? 1 : 0;
+        wrong += there[2 * i + 1] != (i == 0 ? 2 : 1) * value[i] ? 1 : 0;
+      }
+    });
+  }
+  CHECK(wrong == 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Type_free(&spread);
+  MPI_Group_free(&left);
+  MPI_Group_free(&right);
 }

@@ -180,9 +180,10 @@ std::span<std::byte> Channel::extend_row(const MessageHead& head, std::uint64_t 
   std::memcpy(&row, bundle->last().data(), sizeof row);
   if (!row.is_row || row.kind != head.kind || row.op != head.op || row.element != head.element)
     return {};
+  const std::span<std::byte> behind = bundle->extend(bytes);
   ++row.block_count;
   std::memcpy(bundle->last().data(), &row, sizeof row);
-  return bundle->extend(bytes);
+  return behind;
 }
 
 /// What waits last, if it may still grow. One of no messages belongs to something else.

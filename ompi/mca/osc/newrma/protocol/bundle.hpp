@@ -27,10 +27,13 @@ class Bundle {
   /// @param bytes  of the next message, for which there is room
   /// @returns  where to write it, until the next call
   [[nodiscard]] std::span<std::byte> add(std::uint64_t bytes) {
-    last_ = bytes_.size() + sizeof(Length);
+    const Length length = bytes;
+    const std::size_t start = bytes_.size();
+    bytes_.resize(start + sizeof length + bytes);  // if that throws, nothing has been added
+    std::memcpy(bytes_.data() + start, &length, sizeof length);
+    last_ = start + sizeof length;
     ++messages_;
-    bytes_.resize(last_);
-    return extend(bytes);
+    return last();
   }
   /// The message that was added last, until the next call; none: empty.
   [[nodiscard]] std::span<std::byte> last() noexcept { return std::span(bytes_).subspan(last_); }

@@ -63,6 +63,19 @@ TEST_CASE("The last message of a bundle grows while there is room") {
   REQUIRE(taken_apart(bundle.bytes()) == std::vector<Message>{Message(10, std::byte{1}), grown});
 }
 
+TEST_CASE("A bundle for which there is no memory stays as it is") {
+  constexpr std::uint64_t too_many_bytes = std::uint64_t{1} << 63U;  // no vector takes them
+  Bundle bundle(100);
+  REQUIRE_THROWS(bundle.add(too_many_bytes));
+  REQUIRE(bundle.messages() == 0);
+  REQUIRE(!bundle.can_extend(0));
+  std::ranges::fill(bundle.add(3), std::byte{1});
+  REQUIRE_THROWS(bundle.add(too_many_bytes));
+  REQUIRE_THROWS(bundle.extend(too_many_bytes));
+  REQUIRE(bundle.last().size() == 3);
+  REQUIRE(taken_apart(bundle.bytes()) == std::vector<Message>{Message(3, std::byte{1})});
+}
+
 TEST_CASE("A bundle that is cut off gives the messages in front of the cut") {
   Bundle bundle(1000);
   for (std::uint64_t bytes : {5, 0, 9}) {
