@@ -118,7 +118,7 @@ bool ProgressDriver::is_event_turn(bool events_now) noexcept {
   if (event_driven_ || ForeignWindows::any())
     return events_now || turns_without_event_ < busy_turns ||
            turns_without_event_ % quiet_turns_per_event_turn == 0 || btl_count_ == 0;
-  if (!events_now && !polls_seldom_ && turns() % turns_per_look_at_clock != 0) return false;
+  if (!polls_seldom_ && turns() % turns_per_look_at_clock != 0) return false;
   const auto now = std::chrono::steady_clock::now();
   const unsigned looked_after = turns() - std::exchange(last_look_turn_, turns());
   polls_seldom_ = now - std::exchange(last_look_, now) > looked_after * seldom_period;

@@ -83,7 +83,8 @@ class ProgressDriver {
     add_events(count);
     return count;
   }
-  /// The same for a caller that looks once and decides by it (P1.4): the event loop's turn is now.
+  /// The same for a caller that looks once and decides by it (P1.4): the event loop's turn is now,
+  /// where messages need it.
   int poll_thoroughly() {
     const int count = poll_btls() + poll_more(true);
     add_events(count);

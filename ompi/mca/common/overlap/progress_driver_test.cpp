@@ -305,6 +305,8 @@ TEST_CASE("Progress driver: with several threads opal_progress turns the event l
       nullptr);
   event_add(watched, nullptr);
   REQUIRE(write(ends[1], "x", 1) == 1);
+  using std::chrono::steady_clock;
+  const auto begin = steady_clock::now();
   ProgressDriver driver;
   driver.own_events();
   CHECK_FALSE(driver.turns_events());  // an interrupt thread has nothing to serve in it
@@ -323,7 +325,8 @@ TEST_CASE("Progress driver: with several threads opal_progress turns the event l
     }
     return turns - turned;
   };
-  CHECK(turns_of(true) == 0);
+  const int turns_beside_messages = turns_of(true);
+  CHECK(turns_beside_messages <= (steady_clock::now() - begin) / std::chrono::milliseconds(10));
   std::this_thread::sleep_for(std::chrono::microseconds(200));
   const int turned_before = turns;
   driver.poll_thoroughly();
