@@ -30,7 +30,7 @@ fi
 # Compiled once, where the compiler can: reading it is half of what a program takes.
 options="-std=c++20 -O0 -Wall -Wextra -pthread"
 shared=$build/shared.hpp
-if ! [ "$shared.gch" -nt "$here/mpi_test.hpp" ]; then
+if ! [ "$shared.gch" -nt "$here/mpi_test.hpp" ] || ! [ "$shared.gch" -nt "$here/../support/catch.hpp" ]; then
     printf '#include "%s/mpi_test.hpp"\n' "$here" >"$shared"
     # shellcheck disable=SC2086
     mpicxx $options -c -x c++-header "$shared" -o "$shared.gch" 2>/dev/null || rm -f "$shared.gch"
