@@ -122,7 +122,7 @@ bool ProgressDriver::is_event_turn(bool events_now) noexcept {
   const auto now = std::chrono::steady_clock::now();
   const unsigned looked_after = turns() - std::exchange(last_look_turn_, turns());
   polls_seldom_ = now - std::exchange(last_look_, now) > looked_after * seldom_period;
-  const bool quiet = events_now || turns_without_event_ >= turns_per_look_at_clock;
+  const bool quiet = events_now || turns_without_event_ >= busy_turns;
   if (now < last_event_turn_ + (quiet ? quiet_event_period : idle_event_period)) return false;
   last_event_turn_ = now;
   return true;
