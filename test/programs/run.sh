@@ -51,7 +51,7 @@ hpcc_case() {
     folder=$work/hpcc-$1
     rm -rf "$folder" && mkdir -p "$folder" && cd "$folder" || return
     sed "s/@N@/$4/; s/@Q@/$5/" "$here/hpccinf.txt" >hpccinf.txt
-    if ! run 200 "$2" "$3" hpcc >log 2>&1; then
+    if ! run 90 "$2" "$3" hpcc >log 2>&1; then
         fail "hpcc $1 (exit status)" log
         return
     fi
