@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ompi/mca/common/overlap/progress_driver.hpp"
 
+#include <chrono>
+
 #include "ompi/mca/common/overlap/foreign_windows.hpp"
 #include "opal/mca/common/overlap/node/layout.hpp"
 
@@ -24,7 +26,7 @@ void ProgressDriver::need_events() noexcept {
   event_driven_ = more_ = true;
 }
 
-void ProgressDriver::own_events() noexcept { owns_events_ = more_ = polls_seldom_ = true; }
+void ProgressDriver::own_events() noexcept { owns_events_ = more_ = true; }
 
 void ProgressDriver::turn_events() noexcept {
   poll_events();
@@ -118,14 +120,10 @@ bool ProgressDriver::is_event_turn(bool events_now) noexcept {
   if (event_driven_ || ForeignWindows::any())
     return events_now || turns_without_event_ < busy_turns ||
            turns_without_event_ % quiet_turns_per_event_turn == 0 || btl_count_ == 0;
-  if (!polls_seldom_ && turns() % turns_per_look_at_clock != 0) return false;
-  const auto now = std::chrono::steady_clock::now();
-  const unsigned looked_after = turns() - std::exchange(last_look_turn_, turns());
-  polls_seldom_ = now - std::exchange(last_look_, now) > looked_after * seldom_period;
-  const bool quiet = events_now || turns_without_event_ >= busy_turns;
-  if (now < last_event_turn_ + (quiet ? quiet_event_period : idle_event_period)) return false;
-  last_event_turn_ = now;
-  return true;
+  if (!event_pace_.looks_at_clock(turns())) return false;
+  const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
+  return event_pace_.is_due(static_cast<std::uint64_t>(now.count()), turns(),
+                            events_now || turns_without_event_ >= busy_turns);
 }
 
 }  // namespace overlap

@@ -6,8 +6,9 @@
 #include "ompi/mca/common/overlap/openmpi.hpp"
 
 #include <array>
-#include <chrono>
 #include <cstdint>
+
+#include "ompi/mca/common/overlap/protocol/event_pace.hpp"
 
 namespace overlap {
 
@@ -33,8 +34,7 @@ class ProgressDriver {
   void need_events() noexcept;
   /// Several threads will call MPI: opal_progress, which takes no lock of ours, must turn the loop
   /// in none of them when need_events() is called in another one. Whoever calls opal_progress
-  /// calls poll() first. Before that the loop is turned as seldom as by opal_progress itself while
-  /// messages come.
+  /// calls poll() first. Before that an EventPace says when it is turned.
   void own_events() noexcept;
   [[nodiscard]] bool turns_events() const noexcept { return event_driven_; }
   /// Has the loop come to watch more or fewer since take_new_events(): has a connection been made?
@@ -151,14 +151,6 @@ class ProgressDriver {
   static constexpr unsigned quiet_turns_per_event_turn = 8;
   // A loop that has just brought something is turned in each turn for a while.
   static constexpr unsigned busy_turns = 64;
-  // One that brings no messages of this process; Open MPI's period.
-  static constexpr std::chrono::milliseconds idle_event_period{10};
-  // What a process waits for, or asks for now and then, may be the first message of a connection,
-  // which takes several turns to be made.
-  static constexpr std::chrono::microseconds quiet_event_period{100};
-  // A look takes as long as a turn. Where there is so much time between turns, each may have one.
-  static constexpr unsigned turns_per_look_at_clock = 16;
-  static constexpr std::chrono::microseconds seldom_period{50};
   static constexpr unsigned btls_max = 16;  // components; Open MPI has about ten
   // Some microseconds: who has polled so often is in MPI_Wait, or tests again and again.
   static constexpr unsigned stay_turns_max = 16;
@@ -170,11 +162,7 @@ class ProgressDriver {
   bool more_ = false;  ///< event_driven_, owns_events_, or a pollable, or on_stay_
   bool event_driven_ = false;
   bool owns_events_ = false;
-  // While nothing is event_driven_:
-  bool polls_seldom_ = false;                        ///< there are pauses between turns
-  std::uint32_t last_look_turn_ = 0;                 ///< of turns()
-  std::chrono::steady_clock::time_point last_look_;  ///< at the clock
-  std::chrono::steady_clock::time_point last_event_turn_;
+  EventPace event_pace_;                 ///< while nothing is event_driven_
   std::size_t event_count_ = 0;          ///< of the loop after its last turn by an MPI thread
   std::atomic<bool> new_events_{false};  ///< changed under the lock; orders nothing
   std::atomic<bool> stays_{false};       ///< orders nothing

@@ -9,9 +9,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
-#include <thread>
-
 namespace {
 
 using overlap::ProgressDriver;
@@ -305,8 +302,6 @@ TEST_CASE("Progress driver: with several threads opal_progress turns the event l
       nullptr);
   event_add(watched, nullptr);
   REQUIRE(write(ends[1], "x", 1) == 1);
-  using std::chrono::steady_clock;
-  const auto begin = steady_clock::now();
   ProgressDriver driver;
   driver.own_events();
   CHECK_FALSE(driver.turns_events());  // an interrupt thread has nothing to serve in it
@@ -316,23 +311,6 @@ TEST_CASE("Progress driver: with several threads opal_progress turns the event l
     CHECK(opal_progress_set_event_flag(0) == 0);
     if (i == 0) CHECK(turns == 1);  // a connection comes in
   }
-  const auto turns_of = [&driver](bool messages_come) {
-    const int turned = turns;
-    for (int i = 0; i < 15; ++i) {
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
-      if (messages_come) driver.note_event();
-      driver.poll();
-    }
-    return turns - turned;
-  };
-  const int turns_beside_messages = turns_of(true);
-  CHECK(turns_beside_messages <= (steady_clock::now() - begin) / std::chrono::milliseconds(10));
-  std::this_thread::sleep_for(std::chrono::microseconds(200));
-  const int turned_before = turns;
-  driver.poll_thoroughly();
-  CHECK(turns == turned_before + 1);
-  for (int i = 0; i < 5; ++i) turns_of(false);  // no message for 64 turns
-  CHECK(turns_of(false) == 15);  // nothing but a new connection can bring what is waited for
   const int turned = turns;
   driver.need_events();
   driver.poll_thoroughly();
