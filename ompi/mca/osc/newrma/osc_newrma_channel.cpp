@@ -10,6 +10,7 @@
 
 #include "osc_newrma_window.hpp"
 #include "protocol/block_cursor.hpp"
+#include "protocol/write_row.hpp"
 
 namespace overlap::newrma {
 namespace {
@@ -93,7 +94,9 @@ bool Channel::add_operation(RmaOperation& operation) {
 
 void Channel::send_write(const MessageHead& head, const Block& block, const void* from) {
   const std::uint64_t bytes = sizeof block + block.bytes;
-  std::span<std::byte> behind = extend_row(head, bytes);
+  Bundle* const bundle = newest_bundle();
+  std::span<std::byte> behind;
+  if (bundle != nullptr) behind = extend_row(*bundle, head, bytes);
   if (behind.empty()) behind = add_message(head, bytes);
   std::memcpy(behind.data(), &block, sizeof block);
   std::memcpy(behind.data() + sizeof block, from, block.bytes);
@@ -169,21 +172,6 @@ std::span<std::byte> Channel::add_message(const MessageHead& head, std::uint64_t
   const std::span<std::byte> out = items_.at(items_.size() - 1)->bundle.add(message_bytes);
   std::memcpy(out.data(), &head, sizeof head);
   return out.subspan(sizeof head);
-}
-
-/// One more write where the newest message is a row of such. @returns  where to write its block and
-/// bytes; empty: it is none, or has no room
-std::span<std::byte> Channel::extend_row(const MessageHead& head, std::uint64_t bytes) {
-  Bundle* const bundle = newest_bundle();
-  if (bundle == nullptr || !bundle->can_extend(bytes)) return {};
-  MessageHead row;
-  std::memcpy(&row, bundle->last().data(), sizeof row);
-  if (!row.is_row || row.kind != head.kind || row.op != head.op || row.element != head.element)
-    return {};
-  const std::span<std::byte> behind = bundle->extend(bytes);
-  ++row.block_count;
-  std::memcpy(bundle->last().data(), &row, sizeof row);
-  return behind;
 }
 
 /// What waits last, if it may still grow. One of no messages belongs to something else.

@@ -111,7 +111,6 @@ class Channel final : public Work {
   void note_of_epoch();
   [[nodiscard]] Bundle* newest_bundle();
   [[nodiscard]] std::span<std::byte> add_message(const MessageHead& head, std::uint64_t bytes);
-  [[nodiscard]] std::span<std::byte> extend_row(const MessageHead& head, std::uint64_t bytes);
   void count_operation();
   void copy_out(std::span<const Block> blocks, std::byte* to) const;
   [[nodiscard]] bool add_operation(RmaOperation& operation);

@@ -8,6 +8,8 @@
 #include "ompi/mca/common/overlap/process.hpp"
 #include "opal/mca/common/overlap/message.hpp"
 
+#include "protocol/write_row.hpp"
+
 namespace overlap::newrma {
 namespace {
 
@@ -87,7 +89,10 @@ void Window::handle(std::span<const std::byte> message) {
     return;
   }
   if (head.is_row) {
-    handle_row(head, message.subspan(sizeof head));
+    static_cast<void>(
+        for_each_write(head, message.subspan(sizeof head), [&](const Block& block, auto data) {
+          handle_request(head, {&block, 1}, data);
+        }));
     return;
   }
   const std::vector<Block> blocks = blocks_of_message(head, message);
@@ -98,16 +103,6 @@ void Window::handle(std::span<const std::byte> message) {
     channel(head.source).target_key.take(payload);
   else
     handle_request(head, blocks, payload);
-}
-
-void Window::handle_row(const MessageHead& head, std::span<const std::byte> bytes) {
-  Block block;
-  for (std::uint32_t i = 0; i < head.block_count; ++i) {
-    std::memcpy(&block, bytes.data(), sizeof block);
-    bytes = bytes.subspan(sizeof block);
-    handle_request(head, {&block, 1}, bytes.first(block.bytes));
-    bytes = bytes.subspan(block.bytes);
-  }
 }
 
 void Window::handle_request(const MessageHead& head, std::span<const Block> blocks,

@@ -274,7 +274,6 @@ class Window final : private Host {
   void send_rest(RmaOperation& operation);
   void note_sent_operation(const OperationCall& call, const Access& access);
   void handle(std::span<const std::byte> message);
-  void handle_row(const MessageHead& head, std::span<const std::byte> bytes);
   void handle_request(const MessageHead& head, std::span<const Block> blocks,
                       std::span<const std::byte> payload);
   void put(std::span<const Block> blocks, std::span<const std::byte> payload);
