@@ -156,6 +156,33 @@ TEST_CASE("The first message of a communicator is copied where it is probed for,
   MPI_Barrier(probed.scene.comm);
 }
 
+// Nobody rings for it: when it came nothing waited for it, and the thread slept.
+TEST_CASE("The thread copies what a probe has found while it slept") {
+  TWO_RANKS_WITH_COUNTERS();
+  Probed probed;
+  MPI_Comm comm = probed.scene.comm;
+  Bytes large = empty(1 << 20);
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (sender()) {
+    large = pattern(1 << 20, 1);
+    probed.send();
+    MPI_Send(large.data(), 1 << 20, MPI_BYTE, 1, 4, comm);
+  } else {
+    // Something for the thread to wait for.
+    MPI_Irecv(large.data(), 1 << 20, MPI_BYTE, 0, 4, comm, &request);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    probed.steps.reach(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    int flag = 0;
+    while (flag == 0) MPI_Iprobe(0, 3, comm, &flag, MPI_STATUS_IGNORE);
+    if (interrupts()) probed.steps.wait_for(2);
+    probed.receive();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(holds(large, 1 << 20, 1));
+  }
+  MPI_Barrier(comm);
+}
+
 TEST_CASE("A matched probe that holds its message does not hold its sender up") {
   TWO_RANKS_WITH_COUNTERS();
   Probed probed;

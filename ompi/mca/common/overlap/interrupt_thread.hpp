@@ -267,4 +267,18 @@ class Demand {
   std::uint8_t place_ = 0;  ///< if listed_
 };
 
+/// Something that waits for a turn of the interrupt thread, or not now.
+///
+/// @thread  progress lock held
+class LeftWork {
+ public:
+  void set(InterruptThread& interrupts, bool is_there) noexcept {
+    if (std::exchange(counted_, is_there) == is_there) return;
+    is_there ? interrupts.add_left_work() : interrupts.drop_left_work();
+  }
+
+ private:
+  bool counted_ = false;
+};
+
 }  // namespace overlap

@@ -30,7 +30,7 @@ Window::~Window() {
   windows.gathered.for_each([this](GatheredRow& each) {
     if (each.window == this) windows.gathered.give(each);
   });
-  if (has_left_work_) process->interrupts.drop_left_work();
+  left_work_.set(process->interrupts, false);
   demand_.drop(process->interrupts);
   windows.remove(*this);
 }
@@ -92,10 +92,7 @@ void Window::let_go() {
 }
 
 void Window::update_polling() {
-  if (has_left_work_ != has_left_work()) {
-    has_left_work_ = !has_left_work_;
-    has_left_work_ ? process->interrupts.add_left_work() : process->interrupts.drop_left_work();
-  }
+  left_work_.set(process->interrupts, has_left_work());
   if (polled_ == needs_poll()) return;
   polled_ = !polled_;
   windows.set_polled(*this, polled_);

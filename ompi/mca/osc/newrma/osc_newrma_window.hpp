@@ -314,7 +314,7 @@ class Window final : private Host {
   bool channels_left_ = false;
   std::vector<Channel*> held_;         ///< see hold()
   std::vector<WaitedEvent*> leaving_;  ///< see end_when_gone()
-  bool has_left_work_ = false;         ///< as has_left_work() was when it was counted
+  LeftWork left_work_;                 ///< has_left_work()
   bool polled_ = false;  ///< as needs_poll() was when it was counted (Windows::set_polled)
   std::vector<std::unique_ptr<RmaOperation>> ended_in_thread_;
   LaterCopies later_;

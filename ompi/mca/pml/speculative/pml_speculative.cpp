@@ -47,6 +47,7 @@ int retry_in_thread() noexcept {
   must_run([&taken] {
     taken = static_cast<int>(pml->endpoints.retry_in_thread());
     pml->protocol.take_left();
+    if (pml->protocol.has_left()) ++taken;  // for the next turn, before the thread sleeps
     set_retries();
     pml->actions.run();
   });
@@ -95,6 +96,7 @@ Pml::~Pml() {
 }
 
 void set_retries() noexcept {
+  pml->left_by_probes.set(pml->interrupts, pml->protocol.has_left());
   pml->driver.set_pollable({retry_waiting, retry_in_thread}, pml->endpoints.has_work() ||
                                                                  !pml->left.empty() ||
                                                                  pml->protocol.has_left());

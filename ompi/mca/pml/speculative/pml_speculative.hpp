@@ -174,7 +174,8 @@ struct Pml {
   ProgressDriver driver;
   InterruptThread interrupts;
   CompletionQueue completions;
-  LeftMessages left;
+  LeftMessages left;        ///< for MPI threads
+  LeftWork left_by_probes;  ///< what Protocol::has_left() says
   Delivery delivery;
   Protocol protocol;
   Actions actions;
