@@ -206,6 +206,8 @@ class Process final : public Host {
     protocol_.take_left();
     perform_actions();
   }
+  /// Has the protocol asked for turns, to take what is left?
+  [[nodiscard]] bool owes_turns() const noexcept { return owes_turns_; }
   /// Matched probe and, when it finds something, the receive of it. @returns  nullptr when nothing
   /// is there
   Receive* improbe_and_receive(int from, int tag, std::size_t capacity_bytes);
@@ -259,6 +261,8 @@ class Process final : public Host {
                std::span<const std::byte> payload) override;
   [[nodiscard]] bool copy(Peer& from, const RemoteMemory& memory,
                           std::span<std::byte> into) override;
+  void note_left(Peer& /*from*/) override { owes_turns_ = true; }
+  void note_none_left() override { owes_turns_ = false; }
   [[nodiscard]] std::uint64_t now_ns() const override { return network_.now_ns(); }
   [[nodiscard]] std::uint64_t process_of(const Communicator& comm, std::int32_t rank) override;
 
@@ -302,6 +306,7 @@ class Process final : public Host {
     Receive* receive;
   };
   std::vector<Ghost> ghosts_;  ///< RTRs of receives that were cancelled alone
+  bool owes_turns_ = false;
   std::deque<Send> sends_;
   std::deque<Receive> receives_;
 };

@@ -224,6 +224,8 @@ void Simulator::progress(Rank& rank) {
     handle(rank, *notice);
   }
   rank.process->take_left();
+  if (rank.process->owes_turns() != rank.process->protocol().has_left())
+    throw Violation("turns are asked for while none is needed, or the other way round");
 }
 
 /// A send is deferred: its process polls. @returns  false: none is

@@ -143,6 +143,7 @@ TEST_CASE("Eager-sized: in a call that a receive is likely to follow it is left 
   CHECK(pair.receiver().protocol().has_left());
   Receive& receive = matched ? *pair.receiver().improbe_and_receive(0, 5, 2) : pair.receive_small();
   CHECK_FALSE(pair.receiver().protocol().has_left());
+  CHECK_FALSE(pair.receiver().owes_turns());
   pair.receiver().take_left();
   pair.settle();
   CHECK(got(receive, send));
@@ -167,6 +168,7 @@ TEST_CASE("Eager-sized: without a receive it is taken in the next turn") {
   turn();
   CHECK(copied == 3);
   CHECK_FALSE(pair.receiver().protocol().has_left());
+  CHECK_FALSE(pair.receiver().owes_turns());
   pair.settle();
   for (Send* each : {&one, &two, &three}) {
     CHECK(each->complete);
@@ -200,6 +202,7 @@ TEST_CASE("Eager-sized: what is found twice is taken") {
   for (const bool is_left : {true, false, false}) {
     pair.receiver().iprobe(0, 5);
     CHECK(pair.receiver().protocol().has_left() == is_left);
+    CHECK(pair.receiver().owes_turns() == is_left);
   }
   CHECK(pair.receiver().counters().unexpected_copied == 1);
   pair.settle();
@@ -239,5 +242,6 @@ TEST_CASE("Eager-sized: its communicator is freed while it is left") {
   pair.receiver().expect_receive([&] { REQUIRE(pair.deliver(Kind::rts)); });
   pair.receiver().free_communicator();
   CHECK_FALSE(pair.receiver().protocol().has_left());
+  CHECK_FALSE(pair.receiver().owes_turns());
   pair.receiver().take_left();
 }

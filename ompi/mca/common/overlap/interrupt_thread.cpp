@@ -298,7 +298,7 @@ void InterruptThread::ask_to_end() noexcept {
 }
 
 bool InterruptThread::wanted() const noexcept {
-  return (demand_ != 0 || network_waits()) && common::progress_is_on() && can_progress();
+  return is_needed() && common::progress_is_on() && can_progress();
 }
 
 bool InterruptThread::sleep(Sleep sleep) noexcept {

@@ -82,19 +82,19 @@ class InterruptThread {
   [[nodiscard]] std::uint32_t must_ring() noexcept {
     if (waking_ != nullptr) [[unlikely]]
       wake_or_leave();
-    if ((demand_ == 0 && !network_waits()) || !can_progress()) [[likely]]
+    if (!is_needed() || !can_progress()) [[likely]]
       return no_ring;
     return must_ring_slow();
   }
   /// A call has progressed and may leave MPI with part of a copy undone (MPI_Test), while something
-  /// waits for the adapter, or after a connection has been made: the same.
+  /// waits for the adapter or for a turn, or after a connection has been made: the same.
   [[nodiscard]] std::uint32_t must_ring_for_work() noexcept {
     if (waking_ != nullptr) [[unlikely]]
       wake_or_leave();
     const bool is_new = !driver_.stays() && driver_.take_new_events();
-    if (demand_ == 0 && !network_waits()) [[likely]]
+    if (!is_needed()) [[likely]]
       return no_ring;
-    if (!has_work() && !(is_new && misses_connections())) return no_ring;
+    if (!has_work() && left_work_ == 0 && !(is_new && misses_connections())) return no_ring;
     return must_ring_slow();
   }
   /// A call that has waited is about to leave MPI: the same, and ring. @thread  lock NOT held
@@ -123,6 +123,10 @@ class InterruptThread {
   enum class State : std::uint8_t { none, running, refused, stopped };
 
   [[nodiscard]] bool serves_btls() const noexcept { return serves_node_ || network_ != nullptr; }
+  /// Does anything wait that this process must see to?
+  [[nodiscard]] bool is_needed() const noexcept {
+    return demand_ != 0 || left_work_ != 0 || network_waits();
+  }
   [[nodiscard]] std::uint32_t must_ring_slow() noexcept;
   void wake_or_leave() noexcept;
   [[nodiscard]] bool start() noexcept;

@@ -96,7 +96,8 @@ Pml::~Pml() {
 }
 
 void set_retries() noexcept {
-  pml->left_by_probes.set(pml->interrupts, pml->protocol.has_left());
+  pml->left_by_probes.set(pml->interrupts,
+                          pml->protocol.has_left() && pml->interrupts.serves_node());
   pml->driver.set_pollable({retry_waiting, retry_in_thread}, pml->endpoints.has_work() ||
                                                                  !pml->left.empty() ||
                                                                  pml->protocol.has_left());

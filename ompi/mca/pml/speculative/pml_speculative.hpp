@@ -118,6 +118,7 @@ class Delivery final : public Host {
   [[nodiscard]] bool copy(Peer& from, const RemoteMemory& memory,
                           std::span<std::byte> into) override;
   void note_left(Peer& from) override;
+  void note_none_left() override;
   [[nodiscard]] std::uint64_t process_of(const Communicator& comm, std::int32_t rank) override;
   [[nodiscard]] std::uint64_t now_ns() const noexcept override { return steady_now_ns(); }
   [[nodiscard]] bool is_ending() const noexcept override { return is_finalizing(); }

@@ -47,4 +47,6 @@ void Delivery::note_left(Peer& from) {
   set_retries();
 }
 
+void Delivery::note_none_left() { set_retries(); }
+
 }  // namespace overlap::speculative

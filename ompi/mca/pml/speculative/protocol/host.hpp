@@ -25,6 +25,8 @@ class Host {
   /// A message of this peer is left: take_left() is called until none is, and copies from any
   /// thread.
   virtual void note_left(Peer& /*from*/) {}
+  /// None is left any more.
+  virtual void note_none_left() {}
   /// The time of a steady clock, 0: not known. Asked when an RTS is kept, and when it is matched.
   [[nodiscard]] virtual std::uint64_t now_ns() const { return 0; }
   /// Does this process end? Then peers that wait for nothing may be gone.

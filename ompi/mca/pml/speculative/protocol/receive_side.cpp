@@ -174,6 +174,7 @@ void ReceiveSide::take_left() {
   for (std::size_t i = 0; i < count; ++i) take_at_once(*left_[i]);
   left_.erase(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(count));
   left_before_ = left_.size();
+  if (count != 0 && left_.empty()) host_.note_none_left();
 }
 
 /// The first time its receive is likely to follow. A program that finds it again may look at no
@@ -186,11 +187,13 @@ void ReceiveSide::note_found(Arrived& message) {
 
 template <class Concerns>
 void ReceiveSide::drop_left(Concerns&& concerns) {
-  for (std::size_t i = left_.size(); i-- > 0;) {
+  const std::size_t before = left_.size();
+  for (std::size_t i = before; i-- > 0;) {
     if (!concerns(left_[i])) continue;
     left_.erase(left_.begin() + static_cast<std::ptrdiff_t>(i));
     if (i < left_before_) --left_before_;
   }
+  if (before != 0 && left_.empty()) host_.note_none_left();
 }
 
 void ReceiveSide::forget(const Communicator& comm) {
