@@ -40,7 +40,7 @@ TEST_CASE("EventPace: the first turn has one") {
 
 TEST_CASE("EventPace: fast turns look at the clock each 16th time") {
   PollLoop loop;
-  loop.run(16, 100, true);
+  loop.run(32, 100, true);
   loop.looks = 0;
   loop.run(16'000, 100, true);
   CHECK(loop.looks == 1000);
@@ -60,19 +60,31 @@ TEST_CASE("EventPace: each 10 ms while messages come, each 100 us while none do"
 TEST_CASE("EventPace: calls that are seldom have a turn each") {
   const std::uint64_t apart_ns = GENERATE(200'000, 20'000'000);
   PollLoop loop;
-  loop.run(16, 100, true);
+  loop.run(32, 100, true);
   loop.run(16, apart_ns, true);  // the clock is looked at
-  CHECK(loop.run(1000, apart_ns, true) == 1000);
-  // Turns in a row again: the first one looks and has a turn, if its time has come.
+  CHECK(loop.run(1008, apart_ns, true) == 1008);
+  // Turns in a row again: so many look before the average is theirs.
   loop.looks = 0;
   loop.run(160, 100, true);
-  CHECK(loop.looks == 11);
+  CHECK(loop.looks == 16 + 144 / 16);
+}
+
+// A call that finds nothing takes two turns, and others are made behind it.
+TEST_CASE("EventPace: of calls that are seldom each has a turn, however many it takes") {
+  const unsigned turns_of_call = GENERATE(1U, 2U, 3U, 4U, 7U);
+  PollLoop loop;
+  loop.run(32, 100, true);
+  const auto call = [&] {
+    return loop.run(1, 20'000'000, true) + loop.run(turns_of_call - 1, 2'000, true);
+  };
+  for (unsigned i = 0; i < 16; i += turns_of_call) call();  // the clock is looked at
+  for (unsigned i = 0; i < 1000; ++i) REQUIRE(call() == 1);
 }
 
 TEST_CASE("EventPace: the number of the turn wraps") {
   PollLoop loop;
-  loop.turn = UINT32_MAX - 40;
-  loop.run(16, 100, true);
+  loop.turn = UINT32_MAX - 47;
+  loop.run(32, 100, true);
   loop.looks = 0;
   loop.run(160, 100, true);
   CHECK(loop.looks == 10);
