@@ -8,10 +8,19 @@
 #include "ompi/mca/common/overlap/process.hpp"
 #include "opal/mca/common/overlap/message.hpp"
 
+#include "protocol/message_check.hpp"
 #include "protocol/write_row.hpp"
 
 namespace overlap::newrma {
 namespace {
+
+[[noreturn]] void abort_malformed(const Window& window, const MessageHead& head) {
+  show_message(
+      "osc/newrma: rank " + std::to_string(window.self()) + " cannot read a message of rank " +
+      std::to_string(head.source) +
+      " of the same window. The job ends.\nSee that all nodes have the same installation.");
+  abort_job(MPI_ERR_INTERN);
+}
 
 /// Blocks of a message; its bytes may lie anywhere.
 std::vector<Block> blocks_of_message(const MessageHead& head, std::span<const std::byte> message) {
@@ -77,8 +86,12 @@ void Window::handle(std::span<const std::byte> message) {
   if (head.kind == Kind::bundle) {
     Channel& answers = channel(head.source);
     answers.begin_together();
-    static_cast<void>(
-        Bundle::for_each(message.subspan(sizeof head), [this](auto each) { handle(each); }));
+    const bool is_whole_bundle =
+        Bundle::for_each(message.subspan(sizeof head), [this, &head](auto each) {
+          if (each.size() < sizeof head) abort_malformed(*this, head);
+          handle(each);
+        });
+    if (!is_whole_bundle) abort_malformed(*this, head);
     answers.end_together();
     return;
   }
@@ -89,14 +102,17 @@ void Window::handle(std::span<const std::byte> message) {
     return;
   }
   if (head.is_row) {
-    static_cast<void>(
+    const bool is_whole_row =
         for_each_write(head, message.subspan(sizeof head), [&](const Block& block, auto data) {
           handle_request(head, {&block, 1}, data);
-        }));
+        });
+    if (!is_whole_row) abort_malformed(*this, head);
     return;
   }
+  if (!holds_blocks(head, message.size() - sizeof head)) abort_malformed(*this, head);
   const std::vector<Block> blocks = blocks_of_message(head, message);
   const auto payload = message.subspan(sizeof head + blocks.size() * sizeof(Block));
+  if (!is_whole(head, blocks, payload.size())) abort_malformed(*this, head);
   if (head.kind == Kind::data)
     take_data(head, payload);
   else if (head.kind == Kind::key)
@@ -128,6 +144,8 @@ void Window::handle_request(const MessageHead& head, std::span<const Block> bloc
 void Window::check(const MessageHead& head, std::span<const Block> blocks) const {
   // What lies behind the last member of an element is not looked at.
   const bool of_elements = head.kind == Kind::accumulate || head.kind == Kind::get_accumulate;
+  if (of_elements && (op_of_number(head.op) == nullptr || type_of_number(head.element) == nullptr))
+    abort_malformed(*this, head);
   const std::uint64_t gap_bytes = of_elements ? end_gap_of(*type_of_number(head.element)) : 0;
   for (const Block& each : blocks) {
     if (memory_->find(each.address, each.bytes - gap_bytes) == nullptr)
@@ -145,7 +163,7 @@ void Window::put(std::span<const Block> blocks, std::span<const std::byte> paylo
 void Window::accumulate(const MessageHead& head, std::span<const Block> blocks,
                         std::span<const std::byte> payload) {
   ompi_op_t& op = *op_of_number(head.op);
-  ompi_datatype_t& element = *type_of_number(head.element);
+  ompi_datatype_t& element = *type_of_number(head.element);  // check() has seen that they exist
   const bool answers = head.kind == Kind::get_accumulate;
   std::vector<std::byte> old(answers ? bytes_of(blocks) : 0);
   std::byte* to = old.data();

@@ -11,14 +11,21 @@
 
 #include "opal/mca/common/overlap/never_destroyed.hpp"
 
+#include "protocol/message.hpp"
+
 extern "C" ompi_osc_base_component_t mca_osc_newrma_component;
 
 namespace overlap::newrma {
 namespace {
 
+struct Published {
+  std::uint32_t priority = 0;
+  std::uint32_t version = wire_version;
+};
+
 const mca_base_component_t* component() { return &mca_osc_newrma_component.osc_version; }
 
-/// Asked for once for each process. @returns  nullopt: it has no osc/newrma
+/// Asked for once for each process. @returns  nullopt: it has no osc/newrma, or another version
 std::optional<std::uint32_t> priority_of(const ompi_proc_t& process) {
   static std::mutex lock;  // protects `known`: two threads may make windows
   static auto& known =
@@ -28,11 +35,11 @@ std::optional<std::uint32_t> priority_of(const ompi_proc_t& process) {
   const auto [place, is_new] =
       known.try_emplace(std::uint64_t{name.jobid} << 32U | name.vpid, std::nullopt);
   if (!is_new) return place->second;
-  const std::vector<std::byte> published = lookup_published(component(), name);
-  std::uint32_t priority = 0;
-  if (published.size() == sizeof priority) {
-    std::memcpy(&priority, published.data(), sizeof priority);
-    place->second = priority;
+  const std::vector<std::byte> bytes = lookup_published(component(), name);
+  Published published;
+  if (bytes.size() == sizeof published) {
+    std::memcpy(&published, bytes.data(), sizeof published);
+    if (published.version == wire_version) place->second = published.priority;
   }
   return place->second;
 }
@@ -40,7 +47,8 @@ std::optional<std::uint32_t> priority_of(const ompi_proc_t& process) {
 }  // namespace
 
 int publish_priority(std::uint32_t priority) noexcept {
-  return publish(component(), std::as_bytes(std::span(&priority, 1)));
+  const Published published{.priority = priority};
+  return publish(component(), std::as_bytes(std::span(&published, 1)));
 }
 
 Offer offer_of(ompi_communicator_t& comm, std::uint32_t own_priority) {

@@ -15,7 +15,7 @@ namespace overlap::newrma {
 /// window by itself, and ranks with different ones would wait for each other for ever.
 struct Offer {
   std::uint32_t priority = 0;
-  int rank_without = -1;  ///< one that has no osc/newrma; -1: all have it
+  int rank_without = -1;  ///< one without it, or with another version; -1: none
 };
 /// @thread  MPI thread
 [[nodiscard]] Offer offer_of(ompi_communicator_t& comm, std::uint32_t own_priority);

@@ -11,6 +11,10 @@
 
 namespace overlap::newrma {
 
+/// Of what is declared here, in Bundle and in ControlBlock: processes of different ones make no
+/// windows together.
+inline constexpr std::uint32_t wire_version = 2;
+
 enum class Kind : std::uint8_t {
   notice,          ///< of an epoch
   put,             ///< [blocks], data

@@ -37,10 +37,11 @@ namespace overlap::newrma {
 
 /// Hand over the writes of a row. @param bytes  behind its head
 /// @param take  called with each block and its data
-/// @returns  false: the bytes end within a write, or behind the last one
+/// @returns  false: the bytes end within a write, or behind the last one, or it is no row of writes
 template <class Take>
 [[nodiscard]] bool for_each_write(const MessageHead& row, std::span<const std::byte> bytes,
                                   Take&& take) {
+  if (row.kind != Kind::put && row.kind != Kind::accumulate) return false;
   for (std::uint32_t i = 0; i < row.block_count; ++i) {
     Block block;
     if (bytes.size() < sizeof block) return false;

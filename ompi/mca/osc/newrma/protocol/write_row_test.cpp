@@ -151,4 +151,16 @@ TEST_CASE("A row that is cut off, or goes on, is noticed") {
   REQUIRE(!for_each_write(head, writes, [](auto&&...) {}));
 }
 
+TEST_CASE("Nothing is taken out of a row of another kind") {
+  const Kind kind = GENERATE(Kind::get_accumulate, Kind::compare_swap, Kind::get, Kind::bundle);
+  Bundle bundle(room_bytes);
+  send(bundle, Write(kind, 0, 0, 8, 8, std::byte{1}));
+  MessageHead head;
+  std::memcpy(&head, bundle.last().data(), sizeof head);
+  unsigned taken = 0;
+  CHECK_FALSE(for_each_write(head, bundle.last().subspan(sizeof head),
+                             [&taken](const Block&, std::span<const std::byte>) { ++taken; }));
+  CHECK(taken == 0);
+}
+
 }  // namespace overlap::newrma
