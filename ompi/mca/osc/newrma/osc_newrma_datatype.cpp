@@ -5,14 +5,6 @@
 namespace overlap::newrma {
 namespace {
 
-/// Append, joined to the last block where it continues it.
-void append(std::vector<Block>& blocks, std::uint64_t address, std::uint64_t bytes) {
-  if (!blocks.empty() && blocks.back().address + blocks.back().bytes == address)
-    blocks.back().bytes += bytes;
-  else
-    blocks.push_back({address, bytes});
-}
-
 /// Call f(address, bytes) for each piece of memory of the data, in the order of its bytes.
 template <class F>
 void for_each_piece(const TypedCount& data, std::uint64_t start, F&& f) {
@@ -33,6 +25,53 @@ void for_each_piece(const TypedCount& data, std::uint64_t start, F&& f) {
     }
   }
   OBJ_DESTRUCT(&convertor);
+}
+
+/// Pieces of memory, joined where one continues the other.
+template <class Take>
+class Joined {
+ public:
+  explicit Joined(Take& take) noexcept : take_(take) {}
+  void add(std::uint64_t address, std::uint64_t bytes) {
+    if (block_.address + block_.bytes == address && block_.bytes != 0) {
+      block_.bytes += bytes;
+      return;
+    }
+    end();
+    block_ = {address, bytes};
+  }
+  void end() {
+    if (block_.bytes != 0) take_(block_);
+  }
+
+ private:
+  Take& take_;
+  Block block_;
+};
+
+/// for_each_block(), and blocks_of().
+template <class Take>
+void visit_blocks(const TypedCount& data, std::uint64_t start, const ompi_datatype_t* element,
+                  Take&& take) {
+  if (data.bytes() == 0) return;
+  Joined blocks(take);
+  if (element != nullptr && has_gaps(*element)) {
+    // An element begins where its first byte is; its other bytes, and the gaps, have fixed places.
+    const std::uint64_t size = element->super.size, stride = stride_of(*element);
+    std::uint64_t position = 0;
+    for_each_piece(data, start, [&](std::uint64_t address, std::uint64_t bytes) {
+      for (std::uint64_t i = (size - position % size) % size; i < bytes; i += size)
+        blocks.add(address + i, stride);
+      position += bytes;
+    });
+  } else if (data.is_contiguous()) {
+    blocks.add(start + static_cast<std::uint64_t>(data.type->super.true_lb), data.bytes());
+  } else {
+    for_each_piece(data, start, [&blocks](std::uint64_t address, std::uint64_t bytes) {
+      blocks.add(address, bytes);
+    });
+  }
+  blocks.end();
 }
 
 /// Has MPI a name for a predefined type? Those of MPI_Type_create_f90_real and the like are
@@ -58,26 +97,13 @@ std::vector<Block> blocks_of(const TypedCount& data, std::uint64_t start,
                              const ompi_datatype_t* element, std::vector<Block> memory) {
   std::vector<Block> blocks = std::move(memory);
   blocks.clear();
-  if (data.bytes() == 0) return blocks;
-  if (element == nullptr || !has_gaps(*element)) {
-    if (data.is_contiguous()) {
-      append(blocks, start + static_cast<std::uint64_t>(data.type->super.true_lb), data.bytes());
-    } else {
-      for_each_piece(data, start, [&blocks](std::uint64_t address, std::uint64_t bytes) {
-        append(blocks, address, bytes);
-      });
-    }
-    return blocks;
-  }
-  // An element begins where its first byte is; its other bytes, and the gaps, have fixed places.
-  const std::uint64_t size = element->super.size, stride = stride_of(*element);
-  std::uint64_t position = 0;
-  for_each_piece(data, start, [&](std::uint64_t address, std::uint64_t bytes) {
-    for (std::uint64_t i = (size - position % size) % size; i < bytes; i += size)
-      append(blocks, address + i, stride);
-    position += bytes;
-  });
+  visit_blocks(data, start, element, [&blocks](const Block& each) { blocks.push_back(each); });
   return blocks;
+}
+
+void for_each_block(const TypedCount& data, std::uint64_t start, const ompi_datatype_t* element,
+                    void (*take)(void* context, const Block& block), void* context) {
+  visit_blocks(data, start, element, [=](const Block& each) { take(context, each); });
 }
 
 ompi_datatype_t* element_of(ompi_datatype_t& type) noexcept {

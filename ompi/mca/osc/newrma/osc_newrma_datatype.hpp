@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "protocol/message.hpp"
@@ -46,6 +47,20 @@ struct Range {
 [[nodiscard]] std::vector<Block> blocks_of(const TypedCount& data, std::uint64_t start,
                                            const ompi_datatype_t* element,
                                            std::vector<Block> memory = {});
+
+/// Call take(block) for each of them, in the same order: no list of them is made.
+void for_each_block(const TypedCount& data, std::uint64_t start, const ompi_datatype_t* element,
+                    void (*take)(void* context, const Block& block), void* context);
+template <class Take>
+void for_each_block(const TypedCount& data, std::uint64_t start, const ompi_datatype_t* element,
+                    Take&& take) {
+  for_each_block(
+      data, start, element,
+      [](void* context, const Block& block) {
+        (*static_cast<std::remove_reference_t<Take>*>(context))(block);
+      },
+      &take);
+}
 
 /// The predefined type that a type is made of, as all processes know it.
 /// @returns  nullptr: of several

@@ -77,9 +77,8 @@ bool is_no_op(const ompi_op_t* op) noexcept { return op == &ompi_mpi_op_no_op.op
 class Reduction {
  public:
   explicit Reduction(const OperationCall& call) : call_(call) {
-    if (call.op == nullptr || is_no_op(call.op) || is_replace(call.op)) return;
+    if (!computes()) return;
     const ompi_datatype_t& element = *call.element;
-    blocks_ = blocks_of(call.target_data, 0, &element, spare_lists.take());
     if (call.origin_data.type == &element ||
         (!has_gaps(element) && call.origin_data.is_contiguous())) {
       data_ = call.origin_data.first_byte(call.origin);
@@ -90,21 +89,26 @@ class Reduction {
     copy(call.origin, call.origin_data, gathered_.data(), elements);
     data_ = gathered_.data();
   }
-  ~Reduction() { spare_lists.give(blocks_); }
   Reduction(const Reduction&) = delete;
   Reduction& operator=(const Reduction&) = delete;
 
   void apply(std::byte* memory) const noexcept {
+    if (!computes()) return;
     const std::byte* data = data_;
-    for (const Block& each : blocks_) {
-      apply_elements(*call_.op, *call_.element, memory + each.address, {data, each.bytes});
+    const auto start = reinterpret_cast<std::uint64_t>(memory);
+    for_each_block(call_.target_data, start, call_.element, [&](const Block& each) {
+      apply_elements(*call_.op, *call_.element, reinterpret_cast<std::byte*>(each.address),
+                     {data, each.bytes});
       data += each.bytes;
-    }
+    });
   }
 
  private:
+  [[nodiscard]] bool computes() const noexcept {
+    return call_.op != nullptr && !is_no_op(call_.op) && !is_replace(call_.op);
+  }
+
   const OperationCall& call_;
-  std::vector<Block> blocks_;
   std::vector<std::byte> gathered_;
   const std::byte* data_ = nullptr;
 };
