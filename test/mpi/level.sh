@@ -21,6 +21,8 @@ export OMPI_MCA_btl_vader_backing_directory="$shared_memory"
 export OMPI_MCA_pml_speculative_shared_memory=always
 # What common_overlap_progress chooses for shared memory by itself must not depend on the cores of this machine: threads for all of them.
 export OMP_NUM_THREADS="$(nproc --all)"
+# Fresh memory costs some virtual machines 20 us and more for each small page: most of the time of some programs.
+export GLIBC_TUNABLES=glibc.malloc.hugetlb=1
 trap 'rm -rf "$shared_memory"' EXIT
 
 pass() { echo "PASS $level: $*"; }

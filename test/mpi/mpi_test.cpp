@@ -33,23 +33,28 @@ int size() { return job_size; }
 
 void fill(void* to, std::size_t n, std::uint64_t seed) {
   auto* bytes = static_cast<unsigned char*>(to);
-  for (std::size_t i = 0; i < n; i += 8) {
+  const std::size_t whole = n / 8 * 8;
+  for (std::size_t i = 0; i < whole; i += 8) {
     const std::uint64_t value = word(seed, i / 8);
-    std::memcpy(bytes + i, &value, n - i < 8 ? n - i : 8);
+    std::memcpy(bytes + i, &value, 8);
   }
+  const std::uint64_t last = word(seed, whole / 8);
+  if (n != whole) std::memcpy(bytes + whole, &last, n - whole);
 }
 
 std::size_t first_wrong(const void* from, std::size_t n, std::uint64_t seed) {
   const auto* bytes = static_cast<const unsigned char*>(from);
-  for (std::size_t i = 0; i < n; i += 8) {
-    const std::uint64_t value = word(seed, i / 8);
-    const std::size_t length = n - i < 8 ? n - i : 8;
-    if (std::memcmp(bytes + i, &value, length) != 0) {
-      const auto* expected = reinterpret_cast<const unsigned char*>(&value);
-      for (std::size_t j = 0; j < length; ++j)
-        if (bytes[i + j] != expected[j]) return i + j;
-    }
+  const std::size_t whole = n / 8 * 8;
+  std::size_t i = 0;
+  for (; i < whole; i += 8) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes + i, 8);
+    if (value != word(seed, i / 8)) break;
   }
+  const std::uint64_t value = word(seed, i / 8);
+  const auto* expected = reinterpret_cast<const unsigned char*>(&value);
+  for (std::size_t j = 0; j < 8 && i + j < n; ++j)
+    if (bytes[i + j] != expected[j]) return i + j;
   return n;
 }
 

@@ -16,8 +16,8 @@ mkdir -p "$build" || exit 1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 export OMPI_MCA_btl_ring_fabric=soft
-# As in level.sh: threads for all cores.
-export OMP_NUM_THREADS="$(nproc --all)"
+# As in level.sh: threads for all cores, and huge pages.
+export OMP_NUM_THREADS="$(nproc --all)" GLIBC_TUNABLES=glibc.malloc.hugetlb=1
 # Not another test's device.
 domain=test-ring-$$
 export OMPI_MCA_btl_ring_soft_domain=$domain
