@@ -92,7 +92,7 @@ class InterruptThread {
     if (waking_ != nullptr) [[unlikely]]
       wake_or_leave();
     const bool is_new = !driver_.stays() && driver_.take_new_events();
-    if (!is_needed()) [[likely]]
+    if (!is_needed() || !can_progress()) [[likely]]
       return no_ring;
     if (!has_work() && left_work_ == 0 && !(is_new && misses_connections())) return no_ring;
     return must_ring_slow();
