@@ -162,7 +162,9 @@ bool CopiedMemory::accumulate(const OperationCall& call) {
   if (!in_a_page && long_old.size() < data.size()) long_old.resize(data.size());
   if (!in_a_page) set_places({&block, 1});
   const AccumulateGuard guard(control_);
-  if (!read(target_start(call), data)) return false;
+  // That tells with one call of the kernel whose memory it is, too.
+  const bool fetched = !in_a_page && node::fetch(control_.process, places_, data.data());
+  if (!fetched && !read(target_start(call), data)) return false;
   if (call.answers())
     std::memcpy(call.result_data.first_byte(call.result), data.data(), data.size());
   if (is_no_op(call)) return true;
@@ -173,7 +175,7 @@ bool CopiedMemory::accumulate(const OperationCall& call) {
   const std::span<std::byte> old = std::span(long_old).first(data.size());
   std::ranges::copy(data, old.begin());
   apply_elements(*call.op, *call.element, data.data(), {origin, data.size()});
-  return write_or_restore({&block, 1}, data, old);
+  return write_or_restore({&block, 1}, data, old, fetched);
 }
 
 /// Call take(bytes) with what the blocks hold, in their order, piece by piece. Blocks that lie near
@@ -229,12 +231,14 @@ void CopiedMemory::set_places(std::span<const Block> blocks) {
 /// Write what must not be written a second time. The kernel may refuse the second page of a block.
 /// @param blocks  as in places_
 /// @param old     what is there now
+/// @param fetched  from that process, and by this call of MPI
 /// @returns  false: it has refused, and the old bytes are there
 bool CopiedMemory::write_or_restore(std::span<const Block> blocks,
                                     std::span<const std::byte> payload,
-                                    std::span<const std::byte> old) {
+                                    std::span<const std::byte> old, bool fetched) {
   const std::optional<std::uint64_t> written =
-      node::scatter(control_.process, places_, payload.data());
+      fetched ? node::scatter_fetched(control_.process, places_, payload.data())
+              : node::scatter(control_.process, places_, payload.data());
   // The BTL may have another way to the memory (XPMEM).
   if (!written) return write_blocks(blocks, payload);
   if (*written == payload.size()) return true;
@@ -261,7 +265,7 @@ bool CopiedMemory::accumulate_blocks(const OperationCall& call, std::span<const 
   if (is_no_op(call)) return true;
   pieces = old_pieces;
   apply_elements(*call.op, *call.element, pieces.data(), payload);
-  return write_or_restore(blocks, pieces, old_pieces);
+  return write_or_restore(blocks, pieces, old_pieces, false);
 }
 
 bool CopiedMemory::carry_out_message(RmaOperation& operation, std::span<const Block> blocks,

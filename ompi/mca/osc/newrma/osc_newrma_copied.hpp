@@ -71,7 +71,7 @@ class CopiedMemory {
                                        std::span<const std::byte> payload, std::uint64_t position);
   [[nodiscard]] bool write_or_restore(std::span<const Block> blocks,
                                       std::span<const std::byte> payload,
-                                      std::span<const std::byte> old);
+                                      std::span<const std::byte> old, bool fetched);
   void set_places(std::span<const Block> blocks);
   template <class Take>
   [[nodiscard]] bool read_blocks(std::span<const Block> blocks, Take&& take);

@@ -40,6 +40,11 @@ const ProcessFacts& own_process_facts() noexcept {
 std::optional<std::uint64_t> scatter(const ProcessFacts& to, std::span<const Place> places,
                                      const std::byte* from) noexcept {
   if (!is_reached(to)) return {};
+  return scatter_fetched(to, places, from);
+}
+
+std::uint64_t scatter_fetched(const ProcessFacts& to, std::span<const Place> places,
+                              const std::byte* from) noexcept {
   std::uint64_t all_bytes = 0;
   while (!places.empty()) {
     std::array<iovec, IOV_MAX> there;

@@ -35,6 +35,10 @@ struct Place {
                                                    std::span<const Place> places,
                                                    const std::byte* from) noexcept;
 
+/// The same to a process whose memory has just been fetched: who it is is not looked at again.
+[[nodiscard]] std::uint64_t scatter_fetched(const ProcessFacts& to, std::span<const Place> places,
+                                            const std::byte* from) noexcept;
+
 /// Read the bytes of those places, one piece after the other. @param places  at most fetch_max
 /// @param to  room for all of them
 /// @returns  false: one is no memory, or the kernel does not let this process read it, or it is

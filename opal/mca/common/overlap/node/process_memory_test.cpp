@@ -94,6 +94,8 @@ TEST_CASE("process memory: what is no memory is said") {
   const Place good = child.at(0, 16), bad{16, 16};
   CHECK(scatter(child.facts, std::vector{bad, good}, from) == 0U);
   CHECK(scatter(child.facts, std::vector{good, bad}, from) == 16U);
+  CHECK(scatter_fetched(child.facts, std::vector{bad, good}, from) == 0U);
+  CHECK(scatter_fetched(child.facts, std::vector{good, bad}, from) == 16U);
 }
 
 TEST_CASE("process memory: two places are fetched one behind the other") {
