@@ -180,7 +180,9 @@ struct Pml {
   Delivery delivery;
   Protocol protocol;
   Actions actions;
-  CopyWays copy_ways;  ///< progress lock
+  /// Of messages that wait for each other alone, and of those that cross one which this process
+  /// sends: then both processors copy for both, and what has been faster is not any more.
+  std::array<CopyWays, 2> copy_ways;  ///< progress lock
   EagerReads eager_reads;
   AwaitedCopies awaited_copies;
   SendRuns send_runs;

@@ -194,7 +194,7 @@ void BlockingCopy::end(std::uint64_t bytes) noexcept {
     pml->awaited_copies.end();
   awaited = false;
   if (started_ns != 0) [[unlikely]]
-    pml->copy_ways.took(way, bytes, steady_now_ns() - std::exchange(started_ns, 0));
+    pml->copy_ways[crosses].took(way, bytes, steady_now_ns() - std::exchange(started_ns, 0));
 }
 
 void end(SendRequest& request) {

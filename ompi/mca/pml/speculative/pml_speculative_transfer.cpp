@@ -47,14 +47,15 @@ bool speaks_for_rail(const Endpoint& endpoint, std::uint64_t bytes) noexcept {
 /// How data comes through shared memory whose sender sits in MPI, and its memory can be read.
 CopyWay choose_way(ReceiveRequest& request) noexcept {
   BlockingCopy& copy = request.copy;
-  if (!request.caller_waits && !pml->awaited_copies.in_send()) return CopyWay::read;
+  copy.crosses = pml->awaited_copies.in_send();
+  if (!request.caller_waits && !copy.crosses) return CopyWay::read;
   switch (blocking_copies()) {
     case BlockingCopies::read: return CopyWay::read;
     case BlockingCopies::fragments: return CopyWay::fragments;
     case BlockingCopies::measured: break;
   }
   copy.started_ns = steady_now_ns();
-  return pml->copy_ways.choose(request.op.take_bytes());
+  return pml->copy_ways[copy.crosses].choose(request.op.take_bytes());
 }
 
 }  // namespace
