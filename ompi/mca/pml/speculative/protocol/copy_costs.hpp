@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ompi/mca/common/overlap/protocol/near_least.hpp"
+
 namespace overlap::speculative {
 
 /// Sizes by powers of two: the smallest, ten powers, all above.
@@ -30,14 +32,6 @@ class SizeClasses {
 [[nodiscard]] constexpr float ns_per_kib(std::uint64_t ns, std::uint64_t bytes) noexcept {
   constexpr float kib_bytes = 1024.0F;
   return static_cast<float>(ns) * kib_bytes / static_cast<float>(bytes);
-}
-
-/// A moving average near the least: what makes a message slow (memory touched first, a processor
-/// lost) says nothing about its way.
-[[nodiscard]] constexpr float near_least(float average, float now) noexcept {
-  constexpr float weight_down = 0.5F, weight_up = 0.125F;
-  const float weight = now < average ? weight_down : weight_up;
-  return average + weight * (std::min(now, 2 * average) - average);
 }
 
 /// What this process takes to copy messages out of shared memory. One that sends the same way to

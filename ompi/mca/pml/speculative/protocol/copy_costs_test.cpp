@@ -18,12 +18,6 @@ TEST_CASE("SizeClasses: powers of two above the smallest, ten of them, and the r
   CHECK(classes.of(std::uint64_t{1} << 40) == 11);
 }
 
-TEST_CASE("near_least: what is faster counts for half, what is slower for an eighth") {
-  CHECK(near_least(100, 60) == 80);
-  CHECK(near_least(100, 180) == 110);
-  CHECK(near_least(100, 1'000'000) == 112.5F);  // taken for twice the average
-}
-
 TEST_CASE("ReceiveCopies: one copy in four of each class is timed, whatever the others do") {
   ReceiveCopies copies(13);
   const int sizes = GENERATE(1, 2, 3, 4, 5);
