@@ -5,11 +5,34 @@
 #include "ompi/mca/common/overlap/kernel_copy.hpp"
 #include "ompi/mca/common/overlap/process.hpp"
 
+#include <chrono>
+
+#include "protocol/copy_cost.hpp"
+
 namespace overlap::newrma {
 namespace {
 
 // A row is too large to be made for each operation that is asked for by itself.
 OperationRow only_one;
+// Of active epochs: there messages are as good.
+CopyCost copy_cost;
+
+/// Time says nothing where processes share cores, and then each message costs a change of them.
+bool copies_are_timed(const Access& access) noexcept {
+  return !is_passive(access.epoch) && !opal_progress_yield_when_idle;
+}
+
+/// Carry an operation out, and note what a short copy takes.
+bool carry_out_timed(CopiedMemory& memory, const OperationCall& call) {
+  using Clock = std::chrono::steady_clock;
+  if (call.kind == Kind::compare_swap || !copy_cost.times_next(call.bytes()))
+    return memory.carry_out(call);
+  const auto began = Clock::now();
+  const bool ok = memory.carry_out(call);
+  const std::chrono::nanoseconds all = Clock::now() - began;
+  if (ok) copy_cost.took(static_cast<std::uint64_t>(all.count()) / (call.accumulates() ? 2 : 1));
+  return ok;
+}
 
 /// A put or accumulate whose bytes are at the origin as they go to the target, in one piece there.
 bool is_simple_write(const OperationCall& call) noexcept {
@@ -187,13 +210,14 @@ Attached Window::is_attached(const OperationCall& call) const noexcept {
 }
 
 /// Does the kernel carry a call out? The target of an epoch between start and complete waits for it
-/// by itself, and short messages cost less.
+/// by itself, and short messages cost less; where the kernel is slow they do in all active epochs.
 std::optional<CopiedMemory> Window::copied_memory(const OperationCall& call, const Access& access) {
   const bool fence = access.epoch.kind == EpochKind::fence;
   const bool is_short = call.bytes() < tunables.transfer_min;
   // Behind messages a fence asks the target whether it has them: one of them alone does not pay.
-  const bool pays = is_passive(access.epoch) || (fence && !access.copied) ||
-                    (!is_short && (fence || !call.accumulates()));
+  const bool pays = is_passive(access.epoch) ||
+                    (((fence && !access.copied) || (!is_short && (fence || !call.accumulates()))) &&
+                     !(copies_are_timed(access) && copy_cost.sends(call.bytes())));
   if (channel(call.target).unseen_writes.any()) return {};
   if (!pays || !CopiedMemory::can_carry_out(call) || is_attached(call) != Attached::yes) return {};
   Endpoint* const endpoint = channel(call.target).endpoint();
@@ -247,7 +271,9 @@ bool Window::carry_out_there(const OperationCall& call, Access& access) {
   // Accumulates that have gone as messages must not be overtaken.
   if (call.accumulates() && !Epochs::is_clear(access)) return false;
   std::optional<CopiedMemory> memory = copied_memory(call, access);
-  if (!memory || !memory->carry_out(call)) return asks_last && ask_for(call, access);
+  const bool is_done = memory && (copies_are_timed(access) ? carry_out_timed(*memory, call)
+                                                           : memory->carry_out(call));
+  if (!is_done) return asks_last && ask_for(call, access);
   access.copied = true;
   return true;
 }
@@ -260,6 +286,7 @@ Window::Way Window::way_of(const OperationCall& call, const Access& access) {
   if (endpoint == nullptr || is_attached(call) != Attached::yes) return Way::messages;
   if (kernel_copies(*endpoint)) {
     if (!are_copied_at_once(*endpoint, *memory_, call)) return Way::messages;
+    if (copies_are_timed(access) && copy_cost.is_dear(call.bytes())) return Way::messages;
   } else if (memory_->flavor() == Flavor::dynamic) {
     return Way::messages;  // adapters would need a key for each range
   }
