@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "osc_newrma_window.hpp"
 
+#include <chrono>
+
 #include "ompi/mca/common/overlap/kernel_copy.hpp"
 #include "ompi/mca/common/overlap/process.hpp"
-
-#include <chrono>
 
 #include "protocol/copy_cost.hpp"
 
@@ -14,23 +14,41 @@ namespace {
 
 // A row is too large to be made for each operation that is asked for by itself.
 OperationRow only_one;
-// Of active epochs: there messages are as good.
+// Of fence epochs: there messages may be as good.
 CopyCost copy_cost;
 
-/// Time says nothing where processes share cores, and then each message costs a change of them.
-bool copies_are_timed(const Access& access) noexcept {
-  return !is_passive(access.epoch) && !opal_progress_yield_when_idle;
+bool is_fence(const Access& access) noexcept { return access.epoch.kind == EpochKind::fence; }
+
+/// Do messages take less in a fence epoch, whose target comes to take them?
+bool copies_are_dear(const OperationCall& call) noexcept {
+  switch (tunables.fence_copies) {
+    case fence_copies_choice::kernel: return false;
+    case fence_copies_choice::messages: return call.bytes() <= CopyCost::max_bytes;
+    case fence_copies_choice::measured: break;
+  }
+  // Where processes share cores, time says nothing, and each message may cost a change of them.
+  return !opal_progress_yield_when_idle &&
+         copy_cost.is_dear(call.bytes(), call.accumulates() ? 2 : 1);
 }
 
-/// Carry an operation out, and note what a short copy takes.
+/// Would a copy of the kernel cost less than a message where the kernel is fast? In passive epochs
+/// nobody may come to take one. The target of an epoch between start and complete waits for it by
+/// itself. A fence asks behind messages whether it has them: one of them alone does not pay.
+bool copy_pays(const OperationCall& call, const Access& access) noexcept {
+  if (is_passive(access.epoch)) return true;
+  if (call.bytes() < tunables.transfer_min) return is_fence(access) && !access.copied;
+  return is_fence(access) || !call.accumulates();
+}
+
+/// Carry an operation out, and note what a copy takes. An accumulate may wait for others meanwhile.
 bool carry_out_timed(CopiedMemory& memory, const OperationCall& call) {
   using Clock = std::chrono::steady_clock;
-  if (call.kind == Kind::compare_swap || !copy_cost.times_next(call.bytes()))
+  if ((call.kind != Kind::put && call.kind != Kind::get) || !copy_cost.times_next(call.bytes()))
     return memory.carry_out(call);
   const auto began = Clock::now();
   const bool ok = memory.carry_out(call);
   const std::chrono::nanoseconds all = Clock::now() - began;
-  if (ok) copy_cost.took(static_cast<std::uint64_t>(all.count()) / (call.accumulates() ? 2 : 1));
+  if (ok) copy_cost.took(call.bytes(), static_cast<std::uint64_t>(all.count()));
   return ok;
 }
 
@@ -209,17 +227,21 @@ Attached Window::is_attached(const OperationCall& call) const noexcept {
                                  static_cast<std::uint64_t>(range.end - range.begin));
 }
 
-/// Does the kernel carry a call out? The target of an epoch between start and complete waits for it
-/// by itself, and short messages cost less; where the kernel is slow they do in all active epochs.
+/// Does an operation of a fence epoch go as a message because the kernel is slow? Not behind those
+/// that find no room: their target may compute for long.
+bool Window::goes_as_message(const OperationCall& call, const Access& access) {
+  return is_fence(access) && Epochs::is_open(access) && copies_are_dear(call) &&
+         channel(call.target).empty();
+}
+
+/// Does the kernel carry a call out?
 std::optional<CopiedMemory> Window::copied_memory(const OperationCall& call, const Access& access) {
-  const bool fence = access.epoch.kind == EpochKind::fence;
-  const bool is_short = call.bytes() < tunables.transfer_min;
-  // Behind messages a fence asks the target whether it has them: one of them alone does not pay.
-  const bool pays = is_passive(access.epoch) ||
-                    (((fence && !access.copied) || (!is_short && (fence || !call.accumulates()))) &&
-                     !(copies_are_timed(access) && copy_cost.sends(call.bytes())));
   if (channel(call.target).unseen_writes.any()) return {};
-  if (!pays || !CopiedMemory::can_carry_out(call) || is_attached(call) != Attached::yes) return {};
+  if (!copy_pays(call, access) || !CopiedMemory::can_carry_out(call) ||
+      is_attached(call) != Attached::yes)
+    return {};
+  const bool tries_copy = tunables.fence_copies == fence_copies_choice::measured;
+  if (goes_as_message(call, access) && !(tries_copy && copy_cost.tries_copy())) return {};
   Endpoint* const endpoint = channel(call.target).endpoint();
   return endpoint != nullptr ? CopiedMemory::of(*endpoint, *memory_, call) : std::nullopt;
 }
@@ -271,8 +293,8 @@ bool Window::carry_out_there(const OperationCall& call, Access& access) {
   // Accumulates that have gone as messages must not be overtaken.
   if (call.accumulates() && !Epochs::is_clear(access)) return false;
   std::optional<CopiedMemory> memory = copied_memory(call, access);
-  const bool is_done = memory && (copies_are_timed(access) ? carry_out_timed(*memory, call)
-                                                           : memory->carry_out(call));
+  const bool is_done =
+      memory && (is_fence(access) ? carry_out_timed(*memory, call) : memory->carry_out(call));
   if (!is_done) return asks_last && ask_for(call, access);
   access.copied = true;
   return true;
@@ -286,7 +308,7 @@ Window::Way Window::way_of(const OperationCall& call, const Access& access) {
   if (endpoint == nullptr || is_attached(call) != Attached::yes) return Way::messages;
   if (kernel_copies(*endpoint)) {
     if (!are_copied_at_once(*endpoint, *memory_, call)) return Way::messages;
-    if (copies_are_timed(access) && copy_cost.is_dear(call.bytes())) return Way::messages;
+    if (goes_as_message(call, access)) return Way::messages;
   } else if (memory_->flavor() == Flavor::dynamic) {
     return Way::messages;  // adapters would need a key for each range
   }

@@ -180,8 +180,8 @@ struct Pml {
   Delivery delivery;
   Protocol protocol;
   Actions actions;
-  /// Of messages that wait for each other alone, and of those that cross one which this process
-  /// sends: then both processors copy for both, and what has been faster is not any more.
+  /// Of messages that come in MPI_Recv, and in MPI_Send: there each processor copies for both
+  /// directions, and what is faster elsewhere may be slower.
   std::array<CopyWays, 2> copy_ways;  ///< progress lock
   EagerReads eager_reads;
   AwaitedCopies awaited_copies;

@@ -121,7 +121,7 @@ class Fragments final : public Work {
 struct BlockingCopy {
   CopyWay way = CopyWay::read;
   bool awaited = false;          ///< counted in AwaitedCopies
-  bool crosses = false;          ///< a call of MPI_Send of this process waits, too
+  bool crosses = false;          ///< this process waits in MPI_Send, too
   std::uint64_t started_ns = 0;  ///< 0: nobody measures it
 
   /// The message is here.

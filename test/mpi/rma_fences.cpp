@@ -1,0 +1,131 @@
+// Fence epochs whose operations go different ways: messages, copies of the kernel, in their calls
+// and behind them.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rma.hpp"
+#include "scene.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+using namespace overlap::test;
+
+namespace {
+
+/// Is everything that may go as a message to go as one?
+bool only_messages() { return set_to("OMPI_MCA_osc_newrma_fence_copies", "messages"); }
+
+void replace(const Array<Word>& window, const Word& value, int to, bool fetches, Word& before) {
+  if (fetches)
+    MPI_Get_accumulate(&value, 1, MPI_INT64_T, &before, 1, MPI_INT64_T, to, window.index(to, 0), 1,
+                       MPI_INT64_T, MPI_REPLACE, window.win);
+  else
+    MPI_Accumulate(&value, 1, MPI_INT64_T, to, window.index(to, 0), 1, MPI_INT64_T, MPI_REPLACE,
+                   window.win);
+}
+
+}  // namespace
+
+TEST_CASE("accumulates of a fence epoch keep their order, and a third rank reads behind it") {
+  constexpr int row = 13, rounds = 1000;
+  Array<Word> window(2);
+  const int next = (window.right() + 1) % window.ranks;
+  std::array<Word, row> values{}, before{};
+  int wrong = 0;
+  MPI_Win_fence(0, window.win);
+  for (int round = 0; round < rounds; ++round) {
+    const Word first = round * row + 1;
+    for (int i = 0; i < row; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      values[at] = first + i;
+      replace(window, values[at], window.right(), i % 3 != 0, before[at]);
+    }
+    put(window, values[0], window.right(), 1);
+    MPI_Win_fence(0, window.win);
+    wrong += window[0] != first + row - 1 ? 1 : 0;
+    for (int i = 0; i < row; ++i)
+      wrong += i % 3 != 0 && before[static_cast<std::size_t>(i)] != first + i - 1 ? 1 : 0;
+    Word seen = 0;
+    get(window, seen, next, 1);
+    MPI_Win_fence(0, window.win);
+    wrong += seen != first ? 1 : 0;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("puts, gets and accumulates of all sizes are there behind their fence") {
+  constexpr std::size_t longest = 8200;  // words: more than 64 KiB
+  const Kind kind = GENERATE(Kind::create, Kind::allocate, Kind::dynamic);
+  CAPTURE(name_of(kind));
+  Array<Word> window(3 * longest, 0, kind);
+  std::vector<Word> out(longest), in(longest);
+  const auto at = [&](std::size_t part) { return window.index(window.right(), part * longest); };
+  int wrong = 0;
+  MPI_Win_fence(0, window.win);
+  for (int round = 0; round < 200; ++round) {
+    for (const std::size_t words : {1, 7, 255, 256, 1200, 2048, 2049, 8200}) {
+      if (words > 300 && round % 8 != 0) continue;
+      const int count = static_cast<int>(words);
+      for (std::size_t i = 0; i < words; ++i) out[i] = round + static_cast<Word>(i);
+      MPI_Put(out.data(), count, MPI_INT64_T, window.right(), at(0), count, MPI_INT64_T,
+              window.win);
+      MPI_Accumulate(out.data(), count, MPI_INT64_T, window.right(), at(1), count, MPI_INT64_T,
+                     MPI_REPLACE, window.win);
+      MPI_Win_fence(0, window.win);
+      MPI_Get(in.data(), count, MPI_INT64_T, window.right(), at(1), count, MPI_INT64_T, window.win);
+      const Word* const mine = window.data();
+      wrong += !std::equal(out.begin(), out.begin() + count, mine) ? 1 : 0;
+      MPI_Win_fence(0, window.win);
+      wrong += !std::equal(out.begin(), out.begin() + count, in.begin()) ? 1 : 0;
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("where all may be messages, operations of up to 16 KiB are, and no longer ones") {
+  if (size() < 2 || !direct() || !only_messages()) return;
+  constexpr std::size_t most = 2048;
+  Array<Word> window(2 * most);
+  std::vector<Word> data(most + 1, 1);
+  // The second one waits for all: behind the first one operations may still wait for their target.
+  MPI_Win_fence(0, window.win);
+  MPI_Win_fence(0, window.win);
+  Counters counters;
+  const auto put_words = [&](std::size_t words) {
+    const int count = static_cast<int>(words);
+    MPI_Put(data.data(), count, MPI_INT64_T, window.right(), window.index(window.right(), 0), count,
+            MPI_INT64_T, window.win);
+    return counters["sent_operations"];
+  };
+  CHECK(put_words(1) == 1);
+  CHECK(put_words(most) == 2);
+  CHECK(put_words(most + 1) == 2);
+  MPI_Win_fence(0, window.win);
+}
+
+TEST_CASE("a target that comes late to its fence has all, and the kernel copies what has no room") {
+  constexpr std::size_t puts = 4000, words = 1024;
+  Array<Word> window(puts * words);
+  MPI_Win_fence(0, window.win);
+  MPI_Win_fence(0, window.win);
+  Counters counters;
+  std::vector<Word> data(puts * words);
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<Word>(i);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (window.me == 0) {
+    for (std::size_t i = 0; i < puts; ++i)
+      MPI_Put(&data[i * words], words, MPI_INT64_T, 1, window.index(1, i * words), words,
+              MPI_INT64_T, window.win);
+    if (direct() && only_messages()) {
+      CHECK(counters["sent_operations"] > 0);
+      CHECK(counters["direct_operations"] > 0);
+    }
+  } else {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  MPI_Win_fence(0, window.win);
+  if (window.me == 1) CHECK(std::equal(data.begin(), data.end(), window.data()));
+  MPI_Win_fence(0, window.win);
+}
