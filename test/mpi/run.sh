@@ -55,8 +55,8 @@ osc/newrma, asked, progress | 2 | vader,self              | rma_asked rma_gaps r
 osc/newrma, no thread | 2 3  | vader,self              | rma_passive                                      | 1 | --mca osc newrma --mca common_overlap_progress off
 osc/newrma           | 2     | vader,self              | rma_refused rma_sandboxed rma_sandboxed_owner rma_keys | 1 | --mca osc newrma
 osc/newrma, copies timed | 2 | vader,self              | rma_data rma_ops rma_epochs rma_random rma_fences | 1 | --mca osc newrma --mca mpi_yield_when_idle 0
-osc/newrma, fence messages | 2 3 | vader,self            | rma_data rma_ops rma_random rma_fences           | 1 | --mca osc newrma --mca osc_newrma_fence_copies messages
-osc/newrma, fence copies | 3   | vader,self              | rma_fences                                       | 1 | --mca osc newrma --mca osc_newrma_fence_copies kernel
+osc/newrma, sent     | 2 3   | vader,self              | rma_data rma_ops rma_epochs rma_random rma_fences | 1 | --mca osc newrma --mca osc_newrma_active_copies messages
+osc/newrma, not sent | 3     | vader,self              | rma_fences                                       | 1 | --mca osc newrma --mca osc_newrma_active_copies kernel
 osc/newrma           | 2 3   | vader,self tcp,self     | rma_limits                                       | 2 | --mca osc newrma
 osc/newrma, copied   | 2     | vader,self              | rma_data rma_types rma_locks rma_random          | 1 | --mca osc newrma --mca btl_vader_single_copy_mechanism none
 osc/newrma, emulated | 2     | vader,self              | rma_data rma_types rma_locks rma_random          | 1 | --mca osc newrma --mca btl_vader_single_copy_mechanism emulated

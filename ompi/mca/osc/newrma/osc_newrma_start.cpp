@@ -14,17 +14,18 @@ namespace {
 
 // A row is too large to be made for each operation that is asked for by itself.
 OperationRow only_one;
-// Of fence epochs: there messages may be as good.
+// Of epochs whose targets come to take messages.
 CopyCost copy_cost;
 
 bool is_fence(const Access& access) noexcept { return access.epoch.kind == EpochKind::fence; }
+bool is_active(const Access& access) noexcept { return !is_passive(access.epoch); }
 
-/// Do messages take less in a fence epoch, whose target comes to take them?
+/// Do messages take less in such an epoch?
 bool copies_are_dear(const OperationCall& call) noexcept {
-  switch (tunables.fence_copies) {
-    case fence_copies_choice::kernel: return false;
-    case fence_copies_choice::messages: return call.bytes() <= CopyCost::max_bytes;
-    case fence_copies_choice::measured: break;
+  switch (tunables.active_copies) {
+    case active_copies_choice::kernel: return false;
+    case active_copies_choice::messages: return call.bytes() <= CopyCost::max_bytes;
+    case active_copies_choice::measured: break;
   }
   // Where processes share cores, time says nothing, and each message may cost a change of them.
   return !opal_progress_yield_when_idle &&
@@ -80,6 +81,10 @@ void Window::start(Operation& base) {
   if (is_passive(operation.access->epoch) && channel(call.target).unseen_writes.any()) {
     Epochs::set_written(operation);  // gets, too: the target is asked, once
     send_operation(operation);
+    return;
+  }
+  if (operation.transfer != nullptr && goes_as_message(call, *operation.access)) {
+    transfer_ended(operation, false, false);
     return;
   }
   if (operation.transfer != nullptr) {
@@ -180,13 +185,18 @@ bool Window::find_mapped(Rank rank) noexcept {
   return true;
 }
 
+/// Would an operation to that rank start at once, under a lock?
+bool Window::is_open_under_lock(Rank target) const noexcept {
+  if (epochs_.has_entered(target)) return true;
+  const Access* const access = epochs_.last_access_to(target);
+  return access != nullptr && Epochs::is_open(*access) && is_passive(access->epoch);
+}
+
 bool Window::copy_by_kernel(Kind kind, Rank target, std::ptrdiff_t displacement,
                             std::span<std::byte> own) noexcept {
-  const Access* const access = epochs_.last_access_to(target);
   Channel* const to = last_channel_to(target);
-  if (access == nullptr || to == nullptr || !Epochs::is_open(*access)) return false;
-  if (!is_passive(access->epoch) || memory_->flavor() != Flavor::create || gathered_ != 0)
-    return false;
+  if (to == nullptr || !is_open_under_lock(target)) return false;
+  if (memory_->flavor() != Flavor::create || gathered_ != 0) return false;
   std::ptrdiff_t start = 0;
   if (__builtin_mul_overflow(displacement, memory_->displacement_unit_of(target), &start))
     return false;
@@ -227,10 +237,10 @@ Attached Window::is_attached(const OperationCall& call) const noexcept {
                                  static_cast<std::uint64_t>(range.end - range.begin));
 }
 
-/// Does an operation of a fence epoch go as a message because the kernel is slow? Not behind those
-/// that find no room: their target may compute for long.
+/// Does an operation go as a message because the kernel is slow? Not behind those that find no
+/// room: their target may compute for long.
 bool Window::goes_as_message(const OperationCall& call, const Access& access) {
-  return is_fence(access) && Epochs::is_open(access) && copies_are_dear(call) &&
+  return is_active(access) && Epochs::is_open(access) && copies_are_dear(call) &&
          channel(call.target).empty();
 }
 
@@ -240,17 +250,19 @@ std::optional<CopiedMemory> Window::copied_memory(const OperationCall& call, con
   if (!copy_pays(call, access) || !CopiedMemory::can_carry_out(call) ||
       is_attached(call) != Attached::yes)
     return {};
-  const bool tries_copy = tunables.fence_copies == fence_copies_choice::measured;
+  const bool tries_copy = tunables.active_copies == active_copies_choice::measured;
   if (goes_as_message(call, access) && !(tries_copy && copy_cost.tries_copy())) return {};
   Endpoint* const endpoint = channel(call.target).endpoint();
   return endpoint != nullptr ? CopiedMemory::of(*endpoint, *memory_, call) : std::nullopt;
 }
 
 /// Is a target of the node asked to carry a call out at once? Nothing that went before it may be
-/// overtaken. In active epochs messages are as good for what brings nothing back.
+/// overtaken. In active epochs messages are as good for what brings nothing back, but for one of
+/// them alone, behind which a fence asks.
 bool Window::asks_owner(const OperationCall& call, const Access& access) {
   if (call.bytes() > asked_max_bytes || delivers_ || !can_ask(call.target)) return false;
-  const bool pays = is_passive(access.epoch) || (call.accumulates() && call.answers());
+  const bool pays = is_passive(access.epoch) || (call.accumulates() && call.answers()) ||
+                    (is_fence(access) && !access.copied);
   return pays && Epochs::is_clear(access);
 }
 
@@ -289,12 +301,15 @@ bool Window::carry_out_there(const OperationCall& call, Access& access) {
   // is known that a row of them pays.
   const bool asks_last = !call.accumulates() && call.bytes() > asked_alone_max_bytes &&
                          channel(call.target).asking.is_answered();
-  if (!asks_last && ask_for(call, access)) return true;
+  if (!asks_last && ask_for(call, access)) {
+    access.copied = true;
+    return true;
+  }
   // Accumulates that have gone as messages must not be overtaken.
   if (call.accumulates() && !Epochs::is_clear(access)) return false;
   std::optional<CopiedMemory> memory = copied_memory(call, access);
   const bool is_done =
-      memory && (is_fence(access) ? carry_out_timed(*memory, call) : memory->carry_out(call));
+      memory && (is_active(access) ? carry_out_timed(*memory, call) : memory->carry_out(call));
   if (!is_done) return asks_last && ask_for(call, access);
   access.copied = true;
   return true;

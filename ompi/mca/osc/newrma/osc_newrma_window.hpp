@@ -255,6 +255,7 @@ class Window final : private Host {
   [[nodiscard]] Channel* last_channel_to(Rank rank) const noexcept {
     return last_channel_ != nullptr && last_channel_->rank() == rank ? last_channel_ : nullptr;
   }
+  [[nodiscard]] bool is_open_under_lock(Rank target) const noexcept;
   [[nodiscard]] const Access* find_access(Rank target) noexcept;
   [[nodiscard]] bool has_open_access(Rank target) noexcept {
     const Access* access = epochs_.last_access_to(target);

@@ -51,7 +51,7 @@ class CopyCost {
   /// The question and its answer, and what a message costs both sides.
   static constexpr float message_ns = 1200;
   static constexpr float second_copy_ns_per_byte = 0.125, copy_ns_per_byte = 0.0625;
-  static constexpr std::uint32_t first_samples = 4;
+  static constexpr std::uint32_t first_samples = 8;
   static constexpr std::uint32_t timed_one_in = 8, copied_one_in = 64;
 
   float call_ns_ = 0;
