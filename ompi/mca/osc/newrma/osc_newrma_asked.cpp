@@ -142,10 +142,10 @@ void add_to_row(OperationRow& row, const RowHead& head, const OperationCall& cal
 }
 
 bool ask_owner(ControlBlock& owner, AskingPace& pace, const RowHead& head,
-               std::span<const Block> blocks, std::span<std::byte> data) {
+               std::span<const Block> blocks, std::span<std::byte> data, Others others) {
   AskedRow& asked = owner.asked;
   const Clock::duration patience = patience_for(blocks.size());
-  if (!claim(asked, patience)) return false;
+  if (!(others == Others::wait ? claim(asked, patience) : asked.slot.try_claim())) return false;
   asked.head = head;
   asked.is_fetched = false;
   asked.count = static_cast<std::uint32_t>(blocks.size());
@@ -174,8 +174,8 @@ bool ask_to_fetch(ControlBlock& owner, AskingPace& pace, const RowHead& head,
   return may_fetch;
 }
 
-bool ask_owner(ControlBlock& owner, AskingPace& pace, OperationRow& row) {
-  if (!ask_owner(owner, pace, row.head(), row.blocks(), row.data())) return false;
+bool ask_owner(ControlBlock& owner, AskingPace& pace, OperationRow& row, Others others) {
+  if (!ask_owner(owner, pace, row.head(), row.blocks(), row.data(), others)) return false;
   if (!row.head().answers()) return true;
   row.for_each([&row](std::size_t index, const Block& block, const std::byte* data) {
     std::memcpy(row.places(index).result, data, block.bytes);

@@ -46,13 +46,20 @@ inline constexpr std::uint64_t asked_alone_max_bytes = 32;
 [[nodiscard]] RowHead row_head_of(const OperationCall& call) noexcept;
 void add_to_row(OperationRow& row, const RowHead& head, const OperationCall& call) noexcept;
 
+/// What to do where others ask the same owner just now.
+enum class Others : std::uint8_t {
+  wait,  ///< for them, as long as for the owner
+  pass,  ///< another way costs no more
+};
+
 /// Ask the owner of a control block, and wait for it to come no longer than the kernel's copies
 /// take. What others ask of this process is carried out meanwhile: two that ask each other wait for
 /// nothing.
 /// @param data  of all blocks, as in OperationRow; answers take their place
 /// @returns  false: nothing has been done
 [[nodiscard]] bool ask_owner(ControlBlock& owner, AskingPace& pace, const RowHead& head,
-                             std::span<const Block> blocks, std::span<std::byte> data);
+                             std::span<const Block> blocks, std::span<std::byte> data,
+                             Others others = Others::wait);
 /// The same of blocks that bring nothing back and that the owner fetches. It is worth it only with
 /// one that has answered before: it is not awaited for as long as the kernel's copies would take.
 /// @param may_fetch  becomes false if the owner was there and could not
@@ -61,7 +68,8 @@ void add_to_row(OperationRow& row, const RowHead& head, const OperationCall& cal
                                 std::span<const Block> blocks, std::span<const std::byte> data,
                                 bool& may_fetch);
 /// The same of a row. Results are where the program wants them.
-[[nodiscard]] bool ask_owner(ControlBlock& owner, AskingPace& pace, OperationRow& row);
+[[nodiscard]] bool ask_owner(ControlBlock& owner, AskingPace& pace, OperationRow& row,
+                             Others others = Others::wait);
 /// Carry out what others have asked of this process. @param memory  its part of the window
 void serve_asked(ControlBlock& own, std::byte* memory);
 

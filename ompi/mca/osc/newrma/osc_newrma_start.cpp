@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "osc_newrma_window.hpp"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "ompi/mca/common/overlap/kernel_copy.hpp"
@@ -20,18 +22,6 @@ CopyCost copy_cost;
 bool is_fence(const Access& access) noexcept { return access.epoch.kind == EpochKind::fence; }
 bool is_active(const Access& access) noexcept { return !is_passive(access.epoch); }
 
-/// Do messages take less in such an epoch?
-bool copies_are_dear(const OperationCall& call) noexcept {
-  switch (tunables.active_copies) {
-    case active_copies_choice::kernel: return false;
-    case active_copies_choice::messages: return call.bytes() <= CopyCost::max_bytes;
-    case active_copies_choice::measured: break;
-  }
-  // Where processes share cores, time says nothing, and each message may cost a change of them.
-  return !opal_progress_yield_when_idle &&
-         copy_cost.is_dear(call.bytes(), call.accumulates() ? 2 : 1);
-}
-
 /// Would a copy of the kernel cost less than a message where the kernel is fast? In passive epochs
 /// nobody may come to take one. The target of an epoch between start and complete waits for it by
 /// itself. A fence asks behind messages whether it has them: one of them alone does not pay.
@@ -41,16 +31,17 @@ bool copy_pays(const OperationCall& call, const Access& access) noexcept {
   return is_fence(access) || !call.accumulates();
 }
 
-/// Carry an operation out, and note what a copy takes. An accumulate may wait for others meanwhile.
-bool carry_out_timed(CopiedMemory& memory, const OperationCall& call) {
+/// Read a few bytes where an operation is to go, for the time. @returns  false: it may not be read
+bool time_copy(Rail& rail, std::uint64_t address, std::uint64_t bytes) {
   using Clock = std::chrono::steady_clock;
-  if ((call.kind != Kind::put && call.kind != Kind::get) || !copy_cost.times_next(call.bytes()))
-    return memory.carry_out(call);
+  std::array<std::byte, 8> read;
   const auto began = Clock::now();
-  const bool ok = memory.carry_out(call);
-  const std::chrono::nanoseconds all = Clock::now() - began;
-  if (ok) copy_cost.took(call.bytes(), static_cast<std::uint64_t>(all.count()));
-  return ok;
+  if (!copy_at_once(rail, rail.btl().btl_get, address,
+                    std::span(read).first(std::min<std::uint64_t>(bytes, read.size()))))
+    return false;
+  const std::chrono::nanoseconds took = Clock::now() - began;
+  copy_cost.took(static_cast<std::uint64_t>(took.count()));
+  return true;
 }
 
 /// A put or accumulate whose bytes are at the origin as they go to the target, in one piece there.
@@ -84,7 +75,8 @@ void Window::start(Operation& base) {
     return;
   }
   if (operation.transfer != nullptr && goes_as_message(call, *operation.access)) {
-    transfer_ended(operation, false, false);
+    if (call.writes()) Epochs::set_written(operation);
+    send_operation(operation);
     return;
   }
   if (operation.transfer != nullptr) {
@@ -237,11 +229,30 @@ Attached Window::is_attached(const OperationCall& call) const noexcept {
                                  static_cast<std::uint64_t>(range.end - range.begin));
 }
 
+/// Do messages to a target of the node take less than copies by the kernel?
+bool Window::copies_are_dear(const OperationCall& call) {
+  Endpoint* const endpoint = channel(call.target).endpoint();
+  if (endpoint == nullptr || !kernel_copies(*endpoint)) return false;
+  switch (tunables.active_copies) {
+    case active_copies_choice::kernel: return false;
+    case active_copies_choice::messages: return call.bytes() <= CopyCost::max_bytes;
+    case active_copies_choice::measured: break;
+  }
+  // Where processes share cores, time says nothing, and each message may cost a change of them.
+  if (opal_progress_yield_when_idle || !are_copied_at_once(*endpoint, *memory_, call)) return false;
+  while (copy_cost.wants_sample()) {
+    if (!time_copy(*transfer_rail(*endpoint), target_address(*memory_, call), call.bytes())) break;
+  }
+  return copy_cost.is_dear(call.bytes(), call.accumulates() ? 2 : 1);
+}
+
 /// Does an operation go as a message because the kernel is slow? Not behind those that find no
-/// room: their target may compute for long.
+/// room: their target may compute for long. A get between start and complete ends without its
+/// target as long as the kernel makes it.
 bool Window::goes_as_message(const OperationCall& call, const Access& access) {
-  return is_active(access) && Epochs::is_open(access) && copies_are_dear(call) &&
-         channel(call.target).empty();
+  if (!is_active(access) || !Epochs::is_open(access) || (!is_fence(access) && call.answers()))
+    return false;
+  return channel(call.target).empty() && copies_are_dear(call);
 }
 
 /// Does the kernel carry a call out?
@@ -250,8 +261,7 @@ std::optional<CopiedMemory> Window::copied_memory(const OperationCall& call, con
   if (!copy_pays(call, access) || !CopiedMemory::can_carry_out(call) ||
       is_attached(call) != Attached::yes)
     return {};
-  const bool tries_copy = tunables.active_copies == active_copies_choice::measured;
-  if (goes_as_message(call, access) && !(tries_copy && copy_cost.tries_copy())) return {};
+  if (goes_as_message(call, access)) return {};
   Endpoint* const endpoint = channel(call.target).endpoint();
   return endpoint != nullptr ? CopiedMemory::of(*endpoint, *memory_, call) : std::nullopt;
 }
@@ -279,7 +289,9 @@ bool Window::ask_for(const OperationCall& call, const Access& access) {
   if (!to.asking.may_ask()) return false;
   only_one.clear();
   add_to_row(only_one, row_head_of(call), call);
-  if (!ask_owner(*memory_->control_of(call.target), to.asking, only_one)) return false;
+  if (!ask_owner(*memory_->control_of(call.target), to.asking, only_one,
+                 is_active(access) ? Others::pass : Others::wait))
+    return false;
   ++counters.asked_operations;
   return true;
 }
@@ -308,9 +320,7 @@ bool Window::carry_out_there(const OperationCall& call, Access& access) {
   // Accumulates that have gone as messages must not be overtaken.
   if (call.accumulates() && !Epochs::is_clear(access)) return false;
   std::optional<CopiedMemory> memory = copied_memory(call, access);
-  const bool is_done =
-      memory && (is_active(access) ? carry_out_timed(*memory, call) : memory->carry_out(call));
-  if (!is_done) return asks_last && ask_for(call, access);
+  if ((!memory || !memory->carry_out(call)) && !(asks_last && ask_for(call, access))) return false;
   access.copied = true;
   return true;
 }

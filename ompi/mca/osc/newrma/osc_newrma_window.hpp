@@ -244,6 +244,7 @@ class Window final : private Host {
   [[nodiscard]] bool carry_out_there(const OperationCall& call, Access& access);
   void carry_out_far(const OperationCall& call, Access& access, ompi_request_t** request);
   [[nodiscard]] Attached is_attached(const OperationCall& call) const noexcept;
+  [[nodiscard]] bool copies_are_dear(const OperationCall& call);
   [[nodiscard]] bool goes_as_message(const OperationCall& call, const Access& access);
   [[nodiscard]] std::optional<CopiedMemory> copied_memory(const OperationCall& call,
                                                           const Access& access);
