@@ -54,7 +54,7 @@ osc/newrma, asked only | 2 3 | vader,self              | rma_asked rma_gaps rma_
 osc/newrma, asked, progress | 2 | vader,self              | rma_asked rma_gaps rma_rows                      | 1 | --mca osc newrma --mca common_overlap_progress on
 osc/newrma, no thread | 2 3  | vader,self              | rma_passive                                      | 1 | --mca osc newrma --mca common_overlap_progress off
 osc/newrma           | 2     | vader,self              | rma_refused rma_sandboxed rma_sandboxed_owner rma_keys | 1 | --mca osc newrma
-osc/newrma, copies timed | 2 | vader,self              | rma_data rma_ops rma_epochs rma_random rma_fences | 1 | --mca osc newrma --mca mpi_yield_when_idle 0
+osc/newrma, copies timed | 2 | vader,self              | rma_data rma_ops rma_epochs rma_random rma_fences rma_refused rma_sandboxed | 1 | --mca osc newrma --mca mpi_yield_when_idle 0
 osc/newrma, sent     | 2 3   | vader,self              | rma_data rma_ops rma_epochs rma_random rma_fences | 1 | --mca osc newrma --mca osc_newrma_active_copies messages
 osc/newrma, not sent | 3     | vader,self              | rma_fences                                       | 1 | --mca osc newrma --mca osc_newrma_active_copies kernel
 osc/newrma           | 2 3   | vader,self tcp,self     | rma_limits                                       | 2 | --mca osc newrma

@@ -241,7 +241,10 @@ bool Window::copies_are_dear(const OperationCall& call) {
   // Where processes share cores, time says nothing, and each message may cost a change of them.
   if (opal_progress_yield_when_idle || !are_copied_at_once(*endpoint, *memory_, call)) return false;
   while (copy_cost.wants_sample()) {
-    if (!time_copy(*transfer_rail(*endpoint), target_address(*memory_, call), call.bytes())) break;
+    if (time_copy(*transfer_rail(*endpoint), target_address(*memory_, call), call.bytes()))
+      continue;
+    memory_->refuse_copies(call.target);
+    return false;
   }
   return copy_cost.is_dear(call.bytes(), call.accumulates() ? 2 : 1);
 }
