@@ -190,6 +190,24 @@ TEST_CASE("what has been queued at a fence is there behind the next one, for thi
   }
 }
 
+TEST_CASE("a fence asks behind a message that has been queued") {
+  if (size() < 2 || !direct() || !only_messages()) return;
+  constexpr std::size_t words = 512;
+  Array<Word> window(words);
+  const std::vector<Word> data(words, 1);
+  Counters counters;
+  if (window.me != 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  MPI_Win_fence(0, window.win);
+  const auto asked = counters["flushes_sent"];
+  if (window.me == 0) {
+    MPI_Put(data.data(), words, MPI_INT64_T, 1, window.index(1, 0), words, MPI_INT64_T, window.win);
+    CHECK(counters["queued_operations"] == 1);
+  }
+  MPI_Win_fence(0, window.win);
+  CHECK(counters["sent_operations"] == (window.me == 0 ? 1U : 0U));
+  CHECK(counters["flushes_sent"] == asked + (window.me == 0 ? 1 : 0));
+}
+
 TEST_CASE("a target that comes late to its fence has all, and the kernel copies what has no room") {
   constexpr std::size_t puts = 4000, words = 1024;
   Array<Word> window(puts * words);
