@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "osc_newrma_window.hpp"
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 
 #include "ompi/mca/common/overlap/kernel_copy.hpp"
@@ -31,14 +29,12 @@ bool copy_pays(const OperationCall& call, const Access& access) noexcept {
   return is_fence(access) || !call.accumulates();
 }
 
-/// Read a few bytes where an operation is to go, for the time. @returns  false: it may not be read
-bool time_copy(Rail& rail, std::uint64_t address, std::uint64_t bytes) {
+/// Read a byte where an operation is to go, for the time. @returns  false: it may not be read
+bool time_copy(Rail& rail, std::uint64_t address) {
   using Clock = std::chrono::steady_clock;
-  std::array<std::byte, 8> read;
+  std::byte read{};
   const auto began = Clock::now();
-  if (!copy_at_once(rail, rail.btl().btl_get, address,
-                    std::span(read).first(std::min<std::uint64_t>(bytes, read.size()))))
-    return false;
+  if (!copy_at_once(rail, rail.btl().btl_get, address, {&read, 1})) return false;
   const std::chrono::nanoseconds took = Clock::now() - began;
   copy_cost.took(static_cast<std::uint64_t>(took.count()));
   return true;
@@ -229,22 +225,22 @@ Attached Window::is_attached(const OperationCall& call) const noexcept {
                                  static_cast<std::uint64_t>(range.end - range.begin));
 }
 
-/// Do messages to a target of the node take less than copies by the kernel?
+/// Do messages to a target of the node take less than copies by the kernel, or does that refuse?
 bool Window::copies_are_dear(const OperationCall& call) {
+  if (call.bytes() > CopyCost::max_bytes) return false;
   Endpoint* const endpoint = channel(call.target).endpoint();
   if (endpoint == nullptr || !kernel_copies(*endpoint)) return false;
   switch (tunables.active_copies) {
     case active_copies_choice::kernel: return false;
-    case active_copies_choice::messages: return call.bytes() <= CopyCost::max_bytes;
+    case active_copies_choice::messages: return true;
     case active_copies_choice::measured: break;
   }
   // Where processes share cores, time says nothing, and each message may cost a change of them.
   if (opal_progress_yield_when_idle || !are_copied_at_once(*endpoint, *memory_, call)) return false;
   while (copy_cost.wants_sample()) {
-    if (time_copy(*transfer_rail(*endpoint), target_address(*memory_, call), call.bytes()))
-      continue;
+    if (time_copy(*transfer_rail(*endpoint), target_address(*memory_, call))) continue;
     memory_->refuse_copies(call.target);
-    return false;
+    return true;
   }
   return copy_cost.is_dear(call.bytes(), call.accumulates() ? 2 : 1);
 }
@@ -293,7 +289,7 @@ bool Window::ask_for(const OperationCall& call, const Access& access) {
   only_one.clear();
   add_to_row(only_one, row_head_of(call), call);
   if (!ask_owner(*memory_->control_of(call.target), to.asking, only_one,
-                 is_active(access) ? Others::pass : Others::wait))
+                 is_active(access) && !call.answers() ? Others::pass : Others::wait))
     return false;
   ++counters.asked_operations;
   return true;
@@ -336,11 +332,11 @@ Window::Way Window::way_of(const OperationCall& call, const Access& access) {
   if (endpoint == nullptr || is_attached(call) != Attached::yes) return Way::messages;
   if (kernel_copies(*endpoint)) {
     if (!are_copied_at_once(*endpoint, *memory_, call)) return Way::messages;
-    if (goes_as_message(call, access)) return Way::messages;
   } else if (memory_->flavor() == Flavor::dynamic) {
     return Way::messages;  // adapters would need a key for each range
   }
-  if (can_transfer(*endpoint, call)) return Way::transfer;
+  if (can_transfer(*endpoint, call))
+    return goes_as_message(call, access) ? Way::messages : Way::transfer;
   return is_passive(access.epoch) && copied_memory(call, access) ? Way::copies : Way::messages;
 }
 

@@ -9,12 +9,12 @@
 
 namespace overlap::newrma {
 
-/// What a copy of a few bytes by the kernel takes on this machine.
+/// What a copy of a byte by the kernel takes on this machine.
 ///
 /// In an active target epoch an operation can go as a message: two copies through shared memory,
 /// and a fence asks whether they have been made. That takes about a microsecond more than the end
 /// of an epoch alone. The kernel, which pins pages of another process, takes 0.4 us on some
-/// machines and 2.5 us on others (virtual ones). So now and then a few bytes are read for the time.
+/// machines and 2.5 us on others (virtual ones). So now and then a byte is read for the time.
 ///
 /// @thread  progress lock held
 class CopyCost {
